@@ -69,6 +69,16 @@ type Comparison struct {
 	Verdict  string    `json:"verdict"`
 	Reason   string    `json:"reason"`
 	Deltas   []float64 `json:"deltas"` // log ratios, in block order
+
+	Positive int     `json:"positive"`           // deltas in the arm's favour
+	Negative int     `json:"negative"`           // deltas in the baseline's
+	MDE      float64 `json:"mde"`                // effect these pairs would have found with 80 % power, ratio less one
+	Sentence string  `json:"sentence,omitempty"` // the finding in plain words
+
+	// Predicted is the verdict on the registered band: confirmed, refuted,
+	// undecided or void; empty when none was registered.
+	Predicted       string `json:"predicted,omitempty"`
+	PredictedReason string `json:"predicted_reason,omitempty"`
 }
 
 // Verdict is what an experiment's runs say, by a method of a version. It is
@@ -79,4 +89,26 @@ type Verdict struct {
 	Method       string       `json:"method"`
 	Comparisons  []Comparison `json:"comparisons"`
 	Warnings     []string     `json:"warnings"`
+
+	// Predictions judge what the planner expected of each arm: Arm against
+	// the baseline "prediction", Verdict confirmed, refuted, undecided, void.
+	Predictions []Comparison `json:"predictions,omitempty"`
+	Drift       *Trend       `json:"drift,omitempty"` // log rate per run, over the schedule
+	Slot        *Trend       `json:"slot,omitempty"`  // log rate of a block's first run against its later ones
+}
+
+// Trend is a nuisance that was measured beside the effect, on the log scale.
+type Trend struct {
+	Estimate float64 `json:"estimate"`
+	Lo       float64 `json:"lo"`
+	Hi       float64 `json:"hi"`
+	Level    float64 `json:"level"`
+}
+
+// StoredRun is a run with its place in an experiment. Attempt counts from 1;
+// a block that was interrupted is run again whole under the next attempt.
+type StoredRun struct {
+	Run     Run  `json:"run"`
+	Slot    Slot `json:"slot"`
+	Attempt int  `json:"attempt"`
 }
