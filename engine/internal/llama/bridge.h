@@ -1,0 +1,103 @@
+// The thin C side of the llama.cpp binding: plain structs and calls, no policy.
+// Ownership: everything returned by a *_new call is freed by the matching
+// *_free call; strings written into caller buffers are NUL-terminated.
+#ifndef BMOE_BRIDGE_H
+#define BMOE_BRIDGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ggml.h"
+#include "ggml-backend.h"
+#include "gguf.h"
+#include "llama.h"
+
+// --- backends -------------------------------------------------------------
+
+// Loads every backend module found in dir and only there.
+void bm_backends_load(const char * dir);
+// The last error llama.cpp logged on this thread's behalf; empties it.
+void bm_last_error(char * buf, size_t len);
+void bm_log_verbose(bool on);
+
+// --- model ----------------------------------------------------------------
+
+typedef struct bm_model bm_model;
+
+typedef struct {
+    bool    stream;      // weights are placed by the caller, not read by llama.cpp
+    int     load_mode;   // enum llama_load_mode, for a resident load
+    bool    repack;      // extra buffer types, for a resident load
+    int     n_overrides;
+    char ** patterns;    // tensors sent to the expert buffer type (stream only)
+    // Layers on devices (resident or stream).
+    int     n_gpu_layers;
+} bm_model_params;
+
+// Loads path (and the other shards of a split file). NULL on failure.
+bm_model * bm_model_new(char ** paths, int n_paths, bm_model_params params);
+void bm_model_free(bm_model * m);
+struct llama_model * bm_model_llama(bm_model * m);
+
+// Tensors of a streamed model, in load order.
+int bm_model_n_tensors(bm_model * m);
+struct ggml_tensor * bm_model_tensor(bm_model * m, int i);
+
+// --- hook -----------------------------------------------------------------
+
+// Projections of a layer's experts.
+enum { BM_GATE = 0, BM_UP = 1, BM_DOWN = 2, BM_GATE_UP = 3, BM_PROJ = 4 };
+
+typedef struct {
+    struct ggml_tensor * tensor;
+    int layer;
+    int proj;
+} bm_expert;
+
+typedef struct bm_hook bm_hook;
+
+// A hook watches a context's graphs: it hands each layer's routing to Go and
+// redirects the expert matmuls to remapped ids. handle is a cgo.Handle.
+bm_hook * bm_hook_new(uintptr_t handle, int n_layers, int n_used, int max_tokens);
+void bm_hook_free(bm_hook * h);
+// Tells the hook about one streamed expert tensor. Call before use.
+void bm_hook_expert(bm_hook * h, struct ggml_tensor * t, int layer, int proj);
+void bm_hook_seal(bm_hook * h);
+// remap: the next graphs read ids through the slot table; otherwise ids stay.
+void bm_hook_mode(bm_hook * h, bool remap, bool pipeline);
+// Stops the graph that is running, from any thread, until cleared.
+void bm_hook_abort(bm_hook * h, bool on);
+
+// --- context --------------------------------------------------------------
+
+typedef struct {
+    uint32_t n_ctx, n_batch, n_ubatch;
+    int n_threads, n_threads_batch;
+    int flash_attn; // -1 auto, 0 off, 1 on
+    int type_k, type_v;
+    bool op_offload;
+} bm_context_params;
+
+typedef struct bm_context bm_context;
+
+bm_context * bm_context_new(bm_model * m, bm_context_params params, bm_hook * hook);
+void bm_context_free(bm_context * c);
+struct llama_context * bm_context_llama(bm_context * c);
+int bm_decode(bm_context * c, int32_t * tokens, int n);
+float * bm_logits(bm_context * c);
+void bm_memory_clear(bm_context * c);
+bool bm_memory_truncate(bm_context * c, int32_t from);
+
+// --- sampling -------------------------------------------------------------
+
+struct llama_sampler * bm_sampler_new(float temp, int top_k, float top_p, uint32_t seed);
+
+// --- tensors --------------------------------------------------------------
+
+static inline void * bm_tensor_data(struct ggml_tensor * t) { return t->data; }
+void bm_tensor_bind(struct ggml_tensor * t, uintptr_t data, int64_t ne2, size_t nb2);
+bool bm_tensor_on_host(const struct ggml_tensor * t);
+
+#endif

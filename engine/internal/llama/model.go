@@ -1,0 +1,129 @@
+package llama
+
+/*
+#include <stdlib.h>
+#include "bridge.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// ModelParams says how a model is loaded.
+type ModelParams struct {
+	Stream    bool     // the caller places every weight; nothing is read
+	LoadMode  string   // resident: auto, none, mmap, mlock, mmap+mlock, dio
+	Repack    bool     // resident: repack weights as stock llama.cpp does
+	Experts   []string // stream: regular expressions of the expert tensors
+	GPULayers int
+}
+
+// Model is a loaded model.
+type Model struct{ m *C.bm_model }
+
+// Load reads the model in paths: one file, or all shards in order.
+func Load(paths []string, p ModelParams) (*Model, error) {
+	if err := Init(); err != nil {
+		return nil, err
+	}
+	cp := C.bm_model_params{
+		stream:       C.bool(p.Stream),
+		repack:       C.bool(p.Repack),
+		n_gpu_layers: C.int(p.GPULayers),
+	}
+	if !p.Stream {
+		mode := C.CString(p.LoadMode)
+		defer C.free(unsafe.Pointer(mode))
+		cp.load_mode = C.int(C.llama_load_mode_from_str(mode))
+	}
+	pats, freePats := cStrings(p.Experts)
+	defer freePats()
+	cp.patterns, cp.n_overrides = pats, C.int(len(p.Experts))
+	cpaths, freePaths := cStrings(paths)
+	defer freePaths()
+	m := C.bm_model_new(cpaths, C.int(len(paths)), cp)
+	if m == nil {
+		return nil, fmt.Errorf("%s: %w", paths[0], lastError("loading the model"))
+	}
+	return &Model{m}, nil
+}
+
+// cStrings copies ss into a C array that free releases.
+func cStrings(ss []string) (arr **C.char, free func()) {
+	n := max(len(ss), 1)
+	arr = (**C.char)(C.malloc(C.size_t(n) * C.size_t(unsafe.Sizeof((*C.char)(nil)))))
+	view := unsafe.Slice(arr, n)
+	for i, s := range ss {
+		view[i] = C.CString(s)
+	}
+	return arr, func() {
+		for i := range ss {
+			C.free(unsafe.Pointer(view[i]))
+		}
+		C.free(unsafe.Pointer(arr))
+	}
+}
+
+// Close frees the model. Contexts must be closed first.
+func (m *Model) Close() {
+	C.bm_model_free(m.m)
+	m.m = nil
+}
+
+func (m *Model) c() *C.struct_llama_model { return C.bm_model_llama(m.m) }
+
+// Tensor is one weight tensor of a model loaded with Stream.
+type Tensor struct{ t *C.struct_ggml_tensor }
+
+// Tensors lists the weights of a streamed model in load order.
+func (m *Model) Tensors() []Tensor {
+	out := make([]Tensor, int(C.bm_model_n_tensors(m.m)))
+	for i := range out {
+		out[i] = Tensor{C.bm_model_tensor(m.m, C.int(i))}
+	}
+	return out
+}
+
+// Name is the tensor's name in the file.
+func (t Tensor) Name() string { return C.GoString(C.ggml_get_name(t.t)) }
+
+// Bytes is the size llama.cpp expects the tensor's data to have.
+func (t Tensor) Bytes() int64 { return int64(C.ggml_nbytes(t.t)) }
+
+// OnHost reports whether the tensor lies in memory the CPU reads.
+func (t Tensor) OnHost() bool { return bool(C.bm_tensor_on_host(t.t)) }
+
+// Data is the tensor's address.
+func (t Tensor) Data() uintptr { return uintptr(C.bm_tensor_data(t.t)) }
+
+// Bind points the tensor at memory that is not managed by Go.
+func (t Tensor) Bind(data uintptr) {
+	C.bm_tensor_bind(t.t, C.uintptr_t(data), 0, 0)
+}
+
+// BindExperts points an expert tensor at an array of n expert slices that lie
+// stride bytes apart, in memory that is not managed by Go.
+func (t Tensor) BindExperts(data uintptr, n int, stride int64) {
+	C.bm_tensor_bind(t.t, C.uintptr_t(data), C.int64_t(n), C.size_t(stride))
+}
+
+// Desc is llama.cpp's one-line description of the model.
+func (m *Model) Desc() string {
+	var buf [128]C.char
+	C.llama_model_desc(m.c(), &buf[0], C.size_t(len(buf)))
+	return C.GoString(&buf[0])
+}
+
+// ChatTemplate is the template the file carries, or "".
+func (m *Model) ChatTemplate() string {
+	t := C.llama_model_chat_template(m.c(), nil)
+	if t == nil {
+		return ""
+	}
+	return C.GoString(t)
+}
+
+// TrainContext is the context length the model was trained with.
+func (m *Model) TrainContext() int { return int(C.llama_model_n_ctx_train(m.c())) }
