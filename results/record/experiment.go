@@ -86,7 +86,8 @@ type Comparison struct {
 type Verdict struct {
 	ID           string       `json:"id"`
 	ExperimentID string       `json:"experiment_id"`
-	Method       string       `json:"method"`
+	Method       string       `json:"method"` // name/version
+	Inputs       string       `json:"inputs"` // hash over the runs it was computed from; set when stored
 	Comparisons  []Comparison `json:"comparisons"`
 	Warnings     []string     `json:"warnings"`
 
@@ -111,4 +112,7 @@ type StoredRun struct {
 	Run     Run  `json:"run"`
 	Slot    Slot `json:"slot"`
 	Attempt int  `json:"attempt"`
+
+	ExperimentID string   `json:"experiment_id,omitempty"`
+	Void         []string `json:"void,omitempty"` // why it does not count, oldest first
 }

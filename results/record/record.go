@@ -50,15 +50,21 @@ type Run struct {
 	Tokens     []int32           `json:"tokens"`
 	TokenHash  string            `json:"token_hash"`
 	TokenNS    []int64           `json:"token_ns,omitempty"` // per decoded token
-	Text       string            `json:"text"`
-	LogitsHash string            `json:"logits_hash,omitempty"`
-	Warnings   []string          `json:"warnings,omitempty"`
+	// Of each token's time, where the engine split it: waiting for reads, and
+	// looking up, choosing victims, remapping.
+	TokenWaitNS   []int64  `json:"token_wait_ns,omitempty"`
+	TokenManageNS []int64  `json:"token_manage_ns,omitempty"`
+	Text          string   `json:"text"`
+	LogitsHash    string   `json:"logits_hash,omitempty"`
+	Warnings      []string `json:"warnings,omitempty"`
 }
 
 // Prediction is a plan's prediction with the time it was written down.
 type Prediction struct {
 	planner.Prediction
-	MadeAt time.Time `json:"made_at"`
+	MadeAt    time.Time `json:"made_at"`
+	Tolerance float64   `json:"tolerance,omitempty"` // as a share of the point
+	Falsifier string    `json:"falsifier,omitempty"` // the measurement that would refute it
 }
 
 // Measured is what a run measured. Zero with a false Known is not printed as 0.

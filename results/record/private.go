@@ -1,0 +1,165 @@
+package record
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/planner/config"
+)
+
+// Private is what an entity says that may name a person, a path or a host, or
+// that quotes a prompt or an answer. It is kept beside the entity, takes no part
+// in its content id, and can so be left out of a shared copy without changing
+// what the copy's ids mean.
+type Private struct {
+	Label      string                `json:"label,omitempty"`
+	Text       string                `json:"text,omitempty"`
+	Stderr     string                `json:"stderr,omitempty"`
+	Error      string                `json:"error,omitempty"`
+	Warnings   []string              `json:"warnings,omitempty"`
+	Config     *PrivateKnobs         `json:"config,omitempty"`
+	PlanConfig *PrivateKnobs         `json:"plan_config,omitempty"`
+	Arms       map[int]*PrivateKnobs `json:"arms,omitempty"`
+	Pins       map[string]string     `json:"pins,omitempty"`
+	Decisions  map[int]string        `json:"decisions,omitempty"` // values, by index
+	Reproduce  []string              `json:"reproduce,omitempty"`
+}
+
+// PrivateKnobs are the knobs whose values are private.
+type PrivateKnobs struct {
+	Model          string   `json:"model,omitempty"`
+	Prompt         string   `json:"prompt,omitempty"`
+	File           string   `json:"file,omitempty"`
+	Stop           []string `json:"stop,omitempty"`
+	RouteTrace     string   `json:"route_trace,omitempty"`
+	RPC            string   `json:"rpc,omitempty"`
+	OverrideTensor string   `json:"override_tensor,omitempty"`
+}
+
+// privateKnobNames are the same knobs by their names in the table.
+var privateKnobNames = []string{"model", "prompt", "file", "stop", "route-trace", "rpc", "override-tensor"}
+
+// Empty reports whether there is nothing private.
+func (p *Private) Empty() bool { return reflect.ValueOf(*p).IsZero() }
+
+func takeKnobs(c *config.Config) *PrivateKnobs {
+	p := &PrivateKnobs{c.Model, c.Prompt, c.File, c.Stop, c.RouteTrace, c.RPC, c.OverrideTensor}
+	c.Model, c.Prompt, c.File, c.Stop, c.RouteTrace, c.RPC, c.OverrideTensor = "", "", "", nil, "", "", ""
+	if reflect.ValueOf(*p).IsZero() {
+		return nil
+	}
+	return p
+}
+
+func (p *PrivateKnobs) restore(c *config.Config) {
+	if p == nil {
+		return
+	}
+	c.Model, c.Prompt, c.File, c.Stop = p.Model, p.Prompt, p.File, p.Stop
+	c.RouteTrace, c.RPC, c.OverrideTensor = p.RouteTrace, p.RPC, p.OverrideTensor
+}
+
+// takePlan removes what is private from a plan; the caller's slices stay as
+// they are.
+func (p *Private) takePlan(plan *planner.Plan) {
+	p.PlanConfig = takeKnobs(&plan.Config)
+	p.Reproduce, plan.Reproduce = plan.Reproduce, nil
+	plan.Decisions = slices.Clone(plan.Decisions)
+	for i, d := range plan.Decisions {
+		if slices.Contains(privateKnobNames, d.Knob) && d.Value != "" {
+			if p.Decisions == nil {
+				p.Decisions = map[int]string{}
+			}
+			p.Decisions[i] = d.Value
+			plan.Decisions[i].Value = ""
+		}
+	}
+}
+
+// RestorePlan puts the private parts of a plan back.
+func (p *Private) RestorePlan(plan *planner.Plan) {
+	p.PlanConfig.restore(&plan.Config)
+	plan.Reproduce = p.Reproduce
+	for i, v := range p.Decisions {
+		if i >= 0 && i < len(plan.Decisions) {
+			plan.Decisions[i].Value = v
+		}
+	}
+}
+
+func (p *Private) takePins(pins planner.Pins) planner.Pins {
+	var public planner.Pins
+	for name, value := range pins {
+		if slices.Contains(privateKnobNames, name) {
+			if p.Pins == nil {
+				p.Pins = map[string]string{}
+			}
+			p.Pins[name] = value
+			continue
+		}
+		if public == nil {
+			public = planner.Pins{}
+		}
+		public[name] = value
+	}
+	return public
+}
+
+// takeText keeps the original of a message whose public form differs.
+func takeText(text string) (public, private string) {
+	if public = Scrub(text); public != text {
+		return public, text
+	}
+	return text, ""
+}
+
+func (p *Private) takeWarnings(warnings []string) []string {
+	public := slices.Clone(warnings)
+	for i, w := range warnings {
+		public[i] = Scrub(w)
+	}
+	if !slices.Equal(public, warnings) {
+		p.Warnings = warnings
+	}
+	return public
+}
+
+// RestoreRun puts a run's private parts back.
+func (p *Private) RestoreRun(r *Run) {
+	r.Machine.Label, r.Text, r.Stderr = p.Label, p.Text, p.Stderr
+	if p.Error != "" {
+		r.Error = p.Error
+	}
+	if p.Warnings != nil {
+		r.Warnings = p.Warnings
+	}
+	p.Config.restore(&r.Config)
+	for name, value := range p.Pins {
+		if r.Pins == nil {
+			r.Pins = planner.Pins{}
+		}
+		r.Pins[name] = value
+	}
+	if r.Plan != nil {
+		p.RestorePlan(r.Plan)
+	}
+}
+
+// RestoreExperiment puts an experiment's private parts back.
+func (p *Private) RestoreExperiment(e *Experiment) {
+	e.Machine.Label = p.Label
+	for i, knobs := range p.Arms {
+		if i >= 0 && i < len(e.Arms) {
+			knobs.restore(&e.Arms[i].Config)
+		}
+	}
+}
+
+// pathLike finds absolute and home-relative paths, drive letters and
+// user@host or host:port words inside a message.
+var pathLike = regexp.MustCompile(`(?:~|\.{1,2})?/[^\s"'` + "`" + `:,;)]+(?:/[^\s"'` + "`" + `:,;)]*)*|[A-Za-z]:\\[^\s"']+|[\w.+-]+@[\w.-]+|\b[\w-]+(?:\.[\w-]+)*:\d{2,5}\b`)
+
+// Scrub replaces paths and host names inside a message by a placeholder.
+func Scrub(text string) string { return pathLike.ReplaceAllString(text, "<path>") }
