@@ -28,6 +28,9 @@ type Counters struct {
 	ComputeS   float64 `json:"compute_s"` // decode time that is neither wait nor management
 	HookCalls  int64   `json:"hook_calls"`
 
+	ComputeThreads int64 `json:"compute_threads"` // threads of the pool that decoded
+	PrefillGraphs  int64 `json:"prefill_graphs"`  // graphs (micro-batches) the prompts were computed in
+
 	ExpertsRouted int64   `json:"experts_routed"` // ids picked by the routers, duplicates included
 	OverlapWaits  int64   `json:"overlap_waits"`  // waits at a projection's own matmul (pipelining)
 	PrefillLayers int64   `json:"prefill_layers"` // layers that went through a prefill slot
