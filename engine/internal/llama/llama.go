@@ -7,10 +7,11 @@ package llama
 /*
 #cgo CFLAGS: -std=gnu11 -O2 -I${SRCDIR}/include
 #cgo CXXFLAGS: -std=c++17 -O2 -I${SRCDIR}/include
-#cgo linux LDFLAGS: -L${SRCDIR}/lib -l:libllama.v0.4.0.so -l:libggml.v0.4.0.so -l:libggml-base.so -Wl,-rpath,$ORIGIN/../lib -Wl,-rpath,${SRCDIR}/lib -lpthread
-#cgo darwin LDFLAGS: -L${SRCDIR}/lib -lllama -lggml -lggml-base -Wl,-rpath,@executable_path/../lib -Wl,-rpath,${SRCDIR}/lib
+#cgo linux LDFLAGS: -Wl,-rpath,$ORIGIN/../lib -ldl -lpthread
+#cgo darwin LDFLAGS: -Wl,-rpath,@executable_path/../lib
 #include <stdlib.h>
 #include "bridge.h"
+#include "dynlink.h"
 */
 import "C"
 
@@ -29,11 +30,16 @@ const Release = "v0.4.0"
 
 var initOnce = sync.OnceValue(load)
 
+//go:generate setup/symbols.sh
+
 // Init loads the CPU backend modules that lie beside the program and nowhere
 // else. It may be called often.
 func Init() error { return initOnce() }
 
 func load() error {
+	if p := C.bm_dynlink_problem(); p != nil {
+		return fmt.Errorf("llama.cpp's libraries cannot be loaded: %s: they belong in lib/ beside bin/; run `make build`, or unpack the release again", C.GoString(p))
+	}
 	dir, err := LibDir()
 	if err != nil {
 		return err

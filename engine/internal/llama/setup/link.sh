@@ -58,3 +58,4 @@ if [ "$(cat "$root/lib/.from" 2>/dev/null)" != "$stamp" ]; then
 fi
 ln -sfn "$headers" "$package_dir/include"
 ln -sfn ../../../lib "$package_dir/lib"
+"$setup_dir/symbols.sh"
