@@ -1,0 +1,315 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/bmoe/bmoe/engine/internal/llama"
+)
+
+// Request is one turn.
+type Request struct {
+	Text    string // the user's text
+	Chat    bool   // wrap it in the model's chat template
+	Predict int    // tokens to generate at most
+	// OnText is called with each piece of text as it is complete.
+	OnText func(piece string)
+	// OnToken is called after each decoded token.
+	OnToken func(Progress)
+	// OnPrompt is called as the prompt is computed.
+	OnPrompt func(done, total int)
+}
+
+// Progress is where a generation stands.
+type Progress struct {
+	Token   int           // decoded so far
+	Of      int           // asked for
+	Elapsed time.Duration // of decoding
+}
+
+// Result is what a turn produced.
+type Result struct {
+	Text         string
+	Tokens       []int32 // generated
+	PromptTokens int
+	PrefillS     float64 // prompt, in seconds
+	TTFT         float64 // from the call to the first token, in seconds
+	TokenNS      []int64 // each decoded token after the first, in nanoseconds
+	LogitsHash   string  // with LogitsHash: FNV-1a of every logit's bits
+	StopReason   string  // length, eog, stop, context
+}
+
+// decodeStats are the session's totals.
+type decodeStats struct {
+	tokens, prompt int64
+	decodeS        float64
+	graphS         float64 // of all graphs, prompts included
+}
+
+// generation is one Generate under way.
+type generation struct {
+	s       *Session
+	req     *Request
+	res     *Result
+	sampler *llama.Sampler
+	hash    *logitsHash
+	random  *rand.Rand
+	out     *pieces
+	began   time.Time
+}
+
+// Generate computes a prompt and decodes tokens after it. When ctx ends it
+// returns what there is with ctx's error.
+func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
+	g := &generation{s: s, req: &req, res: &Result{}, began: time.Now(), out: newPieces(s.cfg.Stop, req.OnText)}
+	tokens, err := s.promptTokens(&req)
+	if err != nil {
+		return nil, err
+	}
+	g.res.PromptTokens = len(tokens)
+	if s.hook != nil {
+		s.hook.Abort(false)
+		s.stream.Reset()
+		defer context.AfterFunc(ctx, s.Cancel)()
+	}
+	c := &s.cfg
+	g.sampler = llama.NewSampler(c.Temp, c.TopK, c.TopP, c.Seed)
+	defer g.sampler.Close()
+	if c.LogitsHash {
+		g.hash = newLogitsHash()
+	}
+	if c.RandomTokens >= 0 {
+		g.random = rand.New(rand.NewPCG(uint64(c.RandomTokens), 0))
+	}
+	err = g.run(ctx, tokens)
+	g.out.flush()
+	g.res.Text = g.out.text()
+	if g.hash != nil {
+		g.res.LogitsHash = g.hash.hex()
+	}
+	s.turn++
+	return g.res, err
+}
+
+// promptTokens tokenises the turn's text.
+func (s *Session) promptTokens(req *Request) ([]int32, error) {
+	text := req.Text
+	if req.Chat {
+		var err error
+		if text, err = s.model.ApplyChat([]llama.Message{{Role: "user", Content: text}}); err != nil {
+			return nil, err
+		}
+	}
+	tokens, err := s.model.Tokenize(text, len(s.past) == 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(tokens) == 0 {
+		return nil, errors.New("the prompt is empty: give one with -p or -f")
+	}
+	if room := s.ctx.Size() - len(s.past); len(tokens) >= room {
+		return nil, fmt.Errorf("the prompt has %d tokens, the context has room for %d: raise -c", len(tokens), room)
+	}
+	return tokens, nil
+}
+
+func (g *generation) run(ctx context.Context, tokens []int32) error {
+	if err := g.prefill(ctx, tokens); err != nil {
+		return err
+	}
+	began := time.Now()
+	for n := 0; n < g.req.Predict; n++ {
+		next := g.next()
+		if n == 0 {
+			g.res.TTFT = time.Since(g.began).Seconds()
+		}
+		g.res.Tokens = append(g.res.Tokens, next)
+		if g.random == nil && !g.s.cfg.IgnoreEOS && g.s.model.IsEOG(next) {
+			g.res.StopReason = "eog"
+			return nil
+		}
+		if g.out.add(g.s.model.Piece(next)) {
+			g.res.StopReason = "stop"
+			return nil
+		}
+		if n+1 == g.req.Predict {
+			break
+		}
+		if len(g.s.past)+1 > g.s.ctx.Size() {
+			g.res.StopReason = "context"
+			return nil
+		}
+		if err := g.step(ctx, next); err != nil {
+			return err
+		}
+		if g.req.OnToken != nil {
+			g.req.OnToken(Progress{n + 1, g.req.Predict, time.Since(began)})
+		}
+	}
+	g.res.StopReason = "length"
+	return nil
+}
+
+// next picks the token to decode: sampled, or drawn blindly for benchmarks.
+func (g *generation) next() int32 {
+	if g.hash != nil {
+		g.hash.add(g.s.ctx.Logits())
+	}
+	if g.random != nil {
+		return int32(g.random.IntN(g.s.model.VocabSize()))
+	}
+	return g.sampler.Sample(g.s.ctx)
+}
+
+// prefill computes the prompt in graphs of at most the ubatch's width.
+func (g *generation) prefill(ctx context.Context, tokens []int32) error {
+	began := time.Now()
+	for done := 0; done < len(tokens); {
+		n := min(g.s.ubatch, len(tokens)-done)
+		if err := g.s.compute(ctx, tokens[done:done+n], true); err != nil {
+			return err
+		}
+		done += n
+		if g.req.OnPrompt != nil {
+			g.req.OnPrompt(done, len(tokens))
+		}
+	}
+	g.res.PrefillS = time.Since(began).Seconds()
+	g.s.decode.prompt += int64(len(tokens))
+	return nil
+}
+
+// step decodes one token.
+func (g *generation) step(ctx context.Context, tok int32) error {
+	began := time.Now()
+	if err := g.s.compute(ctx, []int32{tok}, false); err != nil {
+		return err
+	}
+	d := time.Since(began)
+	g.res.TokenNS = append(g.res.TokenNS, d.Nanoseconds())
+	g.s.decode.tokens++
+	g.s.decode.decodeS += d.Seconds()
+	return nil
+}
+
+// compute runs one graph and says why it failed.
+func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.stream != nil {
+		remap, err := s.stream.Begin(len(tokens), prompt)
+		if err != nil {
+			return err
+		}
+		s.hook.Mode(remap, s.cfg.Overlap)
+		s.tap.begin(s.turn, prompt, len(s.past))
+	}
+	began := time.Now()
+	err := s.ctx.Decode(tokens)
+	s.decode.graphS += time.Since(began).Seconds()
+	if err == nil {
+		s.past = append(s.past, tokens...)
+		return nil
+	}
+	// What the failed graph left in the context is not to be built on.
+	s.ctx.Truncate(len(s.past))
+	if s.stream != nil && s.stream.Err() != nil {
+		return s.stream.Err()
+	}
+	if ctxErr := ctx.Err(); errors.Is(err, llama.ErrAborted) && ctxErr != nil {
+		return ctxErr
+	}
+	return err
+}
+
+// Clear starts a new conversation. The expert cache stays warm.
+func (s *Session) Clear() {
+	s.ctx.Clear()
+	s.past = s.past[:0]
+}
+
+// pieces joins token texts, holding back what may be the start of a stop
+// string or of a UTF-8 sequence.
+type pieces struct {
+	all  strings.Builder
+	held string
+	stop []string
+	emit func(string)
+}
+
+func newPieces(stop []string, emit func(string)) *pieces { return &pieces{stop: stop, emit: emit} }
+
+// add takes a token's text and reports whether a stop string is complete.
+func (p *pieces) add(piece string) (stopped bool) {
+	p.held += piece
+	for _, s := range p.stop {
+		if i := strings.Index(p.held, s); s != "" && i >= 0 {
+			p.held = p.held[:i]
+			return true
+		}
+	}
+	keep := max(p.partialStop(), partialRune(p.held))
+	p.send(p.held[:len(p.held)-keep])
+	p.held = p.held[len(p.held)-keep:]
+	return false
+}
+
+// partialStop is how many bytes at the end may begin a stop string.
+func (p *pieces) partialStop() int {
+	most := 0
+	for _, s := range p.stop {
+		for n := min(len(s)-1, len(p.held)); n > most; n-- {
+			if strings.HasSuffix(p.held, s[:n]) {
+				most = n
+			}
+		}
+	}
+	return most
+}
+
+// partialRune is how many bytes at the end are an unfinished UTF-8 sequence.
+func partialRune(s string) int {
+	for n := 1; n <= min(3, len(s)); n++ {
+		b := s[len(s)-n]
+		switch {
+		case b < 0x80:
+			return 0
+		case b >= 0xF0:
+			return keepIf(n < 4, n)
+		case b >= 0xE0:
+			return keepIf(n < 3, n)
+		case b >= 0xC0:
+			return keepIf(n < 2, n)
+		}
+	}
+	return 0
+}
+
+func keepIf(cond bool, n int) int {
+	if cond {
+		return n
+	}
+	return 0
+}
+
+func (p *pieces) flush() {
+	p.send(p.held)
+	p.held = ""
+}
+
+func (p *pieces) send(text string) {
+	if text == "" {
+		return
+	}
+	p.all.WriteString(text)
+	if p.emit != nil {
+		p.emit(text)
+	}
+}
+
+func (p *pieces) text() string { return p.all.String() }

@@ -1,0 +1,236 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bmoe/bmoe/engine/counters"
+)
+
+// request asks for one expert's projection.
+type request struct {
+	tensor *Tensor
+	expert int32
+	dst    []byte // a slot; the slice lands phase bytes into it
+	also   []byte // a second slot that gets a copy, or nil
+	from   []byte // a resident slot to copy from instead of reading, or nil
+	phase  int64
+	batch  *batch
+}
+
+// batch counts the requests of one projection of one layer that are not done.
+type batch struct {
+	left atomic.Int32
+	open bool // something was asked for and has not been waited for
+	done chan struct{}
+}
+
+// lanes are the workers that read.
+type lanes struct {
+	src     Source
+	queue   chan request
+	batches [numProj]batch
+	failed  atomic.Pointer[ReadError]
+	timeout time.Duration
+	timer   *time.Timer
+	hung    bool
+	wg      sync.WaitGroup
+	perLane []laneCount
+}
+
+// laneCount is one lane's own counters, padded apart from its neighbours'.
+type laneCount struct {
+	reads, bytes atomic.Int64
+	_            [48]byte
+}
+
+const queueLength = 4096
+
+var errReadTimeout = errors.New("the read did not end in time")
+
+func startLanes(src Source, n int, timeout time.Duration) *lanes {
+	l := &lanes{src: src, queue: make(chan request, queueLength), timeout: timeout, timer: time.NewTimer(time.Hour), perLane: make([]laneCount, n)}
+	for i := range l.batches {
+		l.batches[i].done = make(chan struct{}, 1)
+	}
+	for lane := range n {
+		l.wg.Add(1)
+		go l.work(lane)
+	}
+	return l
+}
+
+// stop ends the workers. A lane that hangs in a read is left behind.
+func (l *lanes) stop() {
+	close(l.queue)
+	if !l.hung {
+		l.wg.Wait()
+	}
+}
+
+func (l *lanes) work(lane int) {
+	defer l.wg.Done()
+	var aside bounce
+	defer aside.free()
+	for r := range l.queue {
+		if err := l.serve(lane, &r, &aside); err != nil {
+			l.failed.CompareAndSwap(nil, &ReadError{
+				File: l.src.Name(r.tensor.Shard), Offset: r.tensor.Offset + int64(r.expert)*r.tensor.Slice,
+				Layer: r.tensor.Layer, Expert: r.expert, Projection: projNames[r.tensor.Proj], Err: err,
+			})
+		}
+		if r.batch.left.Add(-1) == 0 {
+			r.batch.done <- struct{}{}
+		}
+	}
+}
+
+// serve fills one slot.
+func (l *lanes) serve(lane int, r *request, aside *bounce) error {
+	slice := r.dst[r.phase : r.phase+r.tensor.Slice]
+	if r.from != nil {
+		copy(slice, r.from[r.phase:])
+		return nil
+	}
+	if l.failed.Load() != nil {
+		return nil // the run is ending; do not read for it
+	}
+	if err := l.read(lane, r, slice, aside); err != nil {
+		return err
+	}
+	c := &l.perLane[lane]
+	c.reads.Add(1)
+	c.bytes.Add(r.tensor.Slice)
+	if r.also != nil {
+		copy(r.also[r.phase:], slice)
+	}
+	return nil
+}
+
+// read fetches one slice. Aligned reads contain the slice: where its phase is
+// that of the slot they land in the slot, else aside.
+func (l *lanes) read(lane int, r *request, slice []byte, aside *bounce) error {
+	align := l.src.Align()
+	off := r.tensor.Offset + int64(r.expert)*r.tensor.Slice
+	start := off / align * align
+	lead := off - start
+	size := roundUp(lead+r.tensor.Slice, align)
+	buf := r.dst
+	inPlace := r.tensor.Slice%align == 0 && lead == r.phase && size <= int64(len(r.dst))
+	if !inPlace {
+		var err error
+		if buf, err = aside.get(size); err != nil {
+			return err
+		}
+	}
+	n, err := l.src.ReadAt(lane, r.tensor.Shard, buf[:size], start)
+	if int64(n) < lead+r.tensor.Slice {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("%d of %d bytes: %w", max(int64(n)-lead, 0), r.tensor.Slice, err)
+	}
+	if !inPlace {
+		copy(slice, buf[lead:])
+	}
+	return nil
+}
+
+// bounce is a lane's own aligned buffer.
+type bounce struct{ mem []byte }
+
+func (b *bounce) get(size int64) ([]byte, error) {
+	if int64(len(b.mem)) < size {
+		b.free()
+		mem, err := reserve(roundUp(size, 4096))
+		if err != nil {
+			return nil, err
+		}
+		b.mem = mem
+	}
+	return b.mem[:size], nil
+}
+
+func (b *bounce) free() {
+	if b.mem != nil {
+		_ = unix.Munmap(b.mem)
+		b.mem = nil
+	}
+}
+
+// expect opens a batch of n requests for a projection. The requests follow.
+func (l *lanes) expect(proj, n int) *batch {
+	b := &l.batches[proj]
+	if n > 0 {
+		b.left.Store(int32(n))
+		b.open = true
+	}
+	return b
+}
+
+// wait blocks until the projection's batch is done.
+func (l *lanes) wait(proj int) error {
+	b := &l.batches[proj]
+	if b.open {
+		if err := l.await(b); err != nil {
+			return err
+		}
+		b.open = false
+	}
+	if e := l.failed.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (l *lanes) await(b *batch) error {
+	select {
+	case <-b.done:
+		return nil
+	default:
+	}
+	l.timer.Reset(l.timeout)
+	select {
+	case <-b.done:
+		return nil
+	case <-l.timer.C:
+		l.hung = true
+		return fmt.Errorf("%s: %w (%v)", l.src.Name(0), errReadTimeout, l.timeout)
+	}
+}
+
+// settle waits for all reads under way and forgets a failure.
+func (l *lanes) settle() {
+	for p := range l.batches {
+		if b := &l.batches[p]; b.open && !l.hung {
+			if l.await(b) == nil {
+				b.open = false
+			}
+		}
+	}
+	if !l.hung {
+		l.failed.Store(nil)
+	}
+}
+
+func (l *lanes) count(c *counters.Counters) {
+	for i := range l.perLane {
+		n := l.perLane[i].reads.Load()
+		if n > 0 {
+			c.Lanes++
+		}
+		c.Reads += n
+		c.BytesRead += l.perLane[i].bytes.Load()
+	}
+	if l.src.Direct() {
+		c.DirectReads = c.Reads
+	} else {
+		c.BufferedReads = c.Reads
+	}
+}

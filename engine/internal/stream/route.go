@@ -1,0 +1,169 @@
+package stream
+
+import (
+	"errors"
+	"time"
+)
+
+var errNoVictim = errors.New("the expert cache has no slot for this layer's experts: raise --cache-mb")
+
+// Route answers a layer's routing: it looks up each distinct expert once,
+// makes room for the missing, asks for their reads and writes where the expert
+// matmuls find each. It reports false when the run must end; Err says why.
+func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) bool {
+	began := time.Now()
+	if s.trace != nil {
+		s.trace(layer, ids, used, tokens, s.prompt, func(e int32) bool { return s.slotOf[layer*s.cfg.Experts+int(e)] >= 0 })
+	}
+	s.stats.HookCalls++
+	s.stats.ExpertsRouted += int64(len(ids))
+	distinct, counts := s.picks.Distinct(ids)
+	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
+	var err error
+	if s.narrow {
+		err = s.routeNarrow(layer, distinct, ids, slots)
+	} else {
+		copy(slots, ids)
+		err = s.wide.route(layer, distinct)
+	}
+	s.stats.ManageS += time.Since(began).Seconds()
+	if err == nil && !s.cfg.Overlap {
+		err = s.waitAll(layer)
+	}
+	if err != nil {
+		s.Fail(err)
+	}
+	return err == nil
+}
+
+func (s *Stream) routeNarrow(layer int, distinct, ids, slots []int32) error {
+	row := s.slotOf[layer*s.cfg.Experts : (layer+1)*s.cfg.Experts]
+	s.misses = s.misses[:0]
+	for _, e := range distinct {
+		if row[e] < 0 {
+			s.misses = append(s.misses, e)
+		}
+	}
+	s.countLookups(layer, len(distinct), s.misses)
+	for _, e := range s.misses {
+		if !s.admit(layer, e) {
+			return errNoVictim
+		}
+	}
+	if len(s.misses) > 0 {
+		s.ask(layer, s.misses)
+	}
+	for i, e := range ids {
+		slots[i] = row[e]
+	}
+	return nil
+}
+
+// admit gives an expert a slot of its layer's group, at another's cost if need
+// be, and reports whether it got one.
+func (s *Stream) admit(layer int, e int32) bool {
+	a := s.arenas[s.plan.groupOf[layer]]
+	slot, ok := a.take()
+	if !ok {
+		vl, ve, found := s.policy.Victim(layer)
+		if !found {
+			return false
+		}
+		slot = s.evict(vl, ve)
+	}
+	s.policy.Insert(layer, e)
+	s.slotOf[layer*s.cfg.Experts+int(e)] = slot
+	return true
+}
+
+func (s *Stream) evict(layer int, e int32) int32 {
+	i := layer*s.cfg.Experts + int(e)
+	slot := s.slotOf[i]
+	s.slotOf[i] = -1
+	s.policy.Remove(layer, e)
+	s.stats.Evictions++
+	return slot
+}
+
+// ask enqueues the reads of a layer's missing experts, projection by
+// projection in the order they are multiplied.
+func (s *Stream) ask(layer int, experts []int32) {
+	a := s.arenas[s.plan.groupOf[layer]]
+	for _, p := range execOrder {
+		t := s.plan.tensors[layer][p]
+		if t == nil {
+			continue
+		}
+		b, phase := s.lanes.expect(p, len(experts)), s.plan.phase(t)
+		for _, e := range experts {
+			slot := s.slotOf[layer*s.cfg.Experts+int(e)]
+			s.lanes.queue <- request{tensor: t, expert: e, dst: a.slot(p, slot), phase: phase, batch: b}
+		}
+	}
+}
+
+// countLookups counts a batch's lookups and how many bytes its misses read.
+func (s *Stream) countLookups(layer, lookups int, misses []int32) {
+	n, m := int64(lookups), int64(len(misses))
+	s.stats.Lookups += n
+	s.stats.Hits += n - m
+	s.stats.Misses += m
+	var slice int64
+	for _, t := range s.plan.tensors[layer] {
+		if t != nil {
+			slice += t.Slice
+		}
+	}
+	for _, e := range misses {
+		if i := layer*s.cfg.Experts + int(e); s.seen[i] {
+			s.stats.BytesReread += slice
+		} else {
+			s.seen[i] = true
+			s.stats.BytesCold += slice
+		}
+	}
+	if !s.prompt {
+		s.stats.DecodeLookups += n
+		s.stats.DecodeHits += n - m
+		s.stats.DecodeBytesRead += m * slice
+	}
+}
+
+// Wait is called before a projection's matmul when pipelining.
+func (s *Stream) Wait(layer, proj int) bool {
+	if !s.lanes.batches[proj].open {
+		return true
+	}
+	began := time.Now()
+	err := s.lanes.wait(proj)
+	s.stats.OverlapWaits++
+	*s.waitOf(proj) += time.Since(began).Seconds()
+	if err != nil {
+		s.Fail(err)
+	}
+	return err == nil
+}
+
+func (s *Stream) waitAll(layer int) error {
+	began := time.Now()
+	for _, p := range execOrder {
+		if s.plan.tensors[layer][p] == nil {
+			continue
+		}
+		if err := s.lanes.wait(p); err != nil {
+			return err
+		}
+	}
+	s.stats.WaitRouteS += time.Since(began).Seconds()
+	return nil
+}
+
+func (s *Stream) waitOf(proj int) *float64 {
+	switch proj {
+	case Up:
+		return &s.stats.WaitUpS
+	case Down:
+		return &s.stats.WaitDownS
+	}
+	return &s.stats.WaitGateS
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+
+	"github.com/bmoe/bmoe/engine/internal/gguf"
+	"github.com/bmoe/bmoe/engine/internal/llama"
+	"github.com/bmoe/bmoe/engine/internal/stream"
+	"github.com/bmoe/bmoe/planner/config"
+)
+
+var projections = map[string]int{"gate": stream.Gate, "up": stream.Up, "down": stream.Down, "gate_up": stream.GateUp}
+
+// binder points llama.cpp's expert tensors where the stream wants them.
+type binder map[[2]int]llama.Tensor
+
+func (b binder) Bind(layer, proj int, data uintptr, n int, stride int64) {
+	b[[2]int{layer, proj}].BindExperts(data, n, stride)
+}
+
+// openStream loads the model with its experts unread and its other weights
+// placed by policy, and puts a stream behind the experts.
+func (s *Session) openStream() (err error) {
+	if len(s.layout.ExpertTensors) == 0 {
+		return fmt.Errorf("%s: %w; run it with --no-moe-stream", s.cfg.Model, ErrDense)
+	}
+	tensors, err := expertTensors(s.layout)
+	if err != nil {
+		return err
+	}
+	p := s.modelParams()
+	p.Stream = true
+	for _, t := range s.layout.ExpertTensors {
+		p.Experts = append(p.Experts, "^"+regexp.QuoteMeta(t.Name)+"$")
+	}
+	if s.model, err = llama.Load(s.layout.Shards, p); err != nil {
+		return err
+	}
+	bound, err := s.placeWeights()
+	if err != nil {
+		return err
+	}
+	if err := s.startStream(tensors, bound); err != nil {
+		return err
+	}
+	return s.openContext()
+}
+
+// expertTensors turns the file's expert tensors into the stream's, refusing by
+// name what the router hook cannot serve.
+func expertTensors(m *gguf.Model) ([]stream.Tensor, error) {
+	var out []stream.Tensor
+	for i := range m.ExpertTensors {
+		t := &m.ExpertTensors[i]
+		proj, ok := projections[t.Projection]
+		if !ok {
+			return nil, fmt.Errorf("%s: tensor %s: expert projection %q cannot be streamed; run it with --no-moe-stream", m.Path, t.Name, t.Projection)
+		}
+		out = append(out, stream.Tensor{Layer: t.Layer, Proj: proj, Shard: t.Shard, Offset: t.Offset, Slice: t.SliceBytes})
+	}
+	return out, nil
+}
+
+// placeWeights gives every tensor llama.cpp made its bytes: experts later,
+// the rest now. It returns the expert tensors by layer and projection.
+func (s *Session) placeWeights() (binder, error) {
+	experts := map[string]*gguf.ExpertTensor{}
+	for i := range s.layout.ExpertTensors {
+		experts[s.layout.ExpertTensors[i].Name] = &s.layout.ExpertTensors[i]
+	}
+	bound := binder{}
+	var rest []llama.Tensor
+	for _, t := range s.model.Tensors() {
+		e, ok := experts[t.Name()]
+		if !ok {
+			rest = append(rest, t)
+			continue
+		}
+		if t.Bytes() != e.Bytes {
+			return nil, fmt.Errorf("%s: tensor %s holds %d bytes, the model's parameters ask for %d", s.cfg.Model, e.Name, e.Bytes, t.Bytes())
+		}
+		bound[[2]int{e.Layer, projections[e.Projection]}] = t
+	}
+	if len(bound) != len(experts) {
+		return nil, fmt.Errorf("%s: llama.cpp uses %d of the %d expert tensors in the file", s.cfg.Model, len(bound), len(experts))
+	}
+	var err error
+	s.dense, err = placeDense(s.layout, rest, s.cfg.DenseWeights, s.cfg.ReleaseMmap)
+	return bound, err
+}
+
+func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error) {
+	c := &s.cfg
+	if s.files, err = stream.OpenFiles(s.layout.Shards, c.IOThreads, c.ODirect); err != nil {
+		return err
+	}
+	if c.ODirect && !s.files.Direct() {
+		s.notes = append(s.notes, s.files.Fallback)
+		c.ODirect = false
+	}
+	if c.CacheMB == config.Auto {
+		// Without a plan: a quarter of the experts, but no less than a token.
+		quarter := max(s.layout.RoutedBytes()/4, s.layout.TokenCycle(s.used()))
+		c.CacheMB = int((quarter + 1<<20 - 1) >> 20)
+	}
+	// A callback needs a processor of the scheduler's while lanes sit in reads.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+c.IOThreads))
+	s.stream, err = stream.New(stream.Config{
+		Layers: s.layout.Layers, Experts: s.layout.Experts, Used: s.used(), Tensors: tensors,
+		BudgetBytes: int64(c.CacheMB) << 20, Policy: c.CachePolicy, Lanes: c.IOThreads, Overlap: c.Overlap,
+		PrefillSlots: c.PrefillSlots, PrefillOnDemand: c.SlotsOnDemand,
+	}, s.files, bound)
+	if err != nil {
+		return err
+	}
+	s.hook = llama.NewHook(s.stream, s.layout.Layers, s.used(), c.UBatchSize)
+	for key, t := range bound {
+		s.hook.Expert(t, key[0], key[1])
+	}
+	s.hook.Seal()
+	if c.RouteTrace != "" {
+		if s.tap, err = openTap(c.RouteTrace, s.layout); err != nil {
+			return err
+		}
+		s.stream.Trace(s.tap.record)
+	}
+	return nil
+}
