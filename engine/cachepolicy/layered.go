@@ -18,11 +18,11 @@ func newLayered(base state, name string, frequency bool) *layered {
 
 func (p *layered) Name() string { return p.name }
 
-func (p *layered) Touch(layer int, ids, counts []int32, _ int, _ bool) {
+func (p *layered) Touch(layer int, ids, _ []int32, _ int, _ bool) {
 	p.begin(layer, ids)
-	if p.frequency {
-		for n, id := range ids {
-			p.score[p.index(layer, id)] += float64(counts[n])
+	if p.frequency { // a batch is one use: a prompt would outweigh decode for long
+		for _, id := range ids {
+			p.score[p.index(layer, id)]++
 		}
 	}
 	p.mend(layer)

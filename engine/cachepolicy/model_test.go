@@ -16,7 +16,6 @@ type key struct {
 type use struct {
 	turn    int // the layer's decode turns up to and including this batch
 	share   float64
-	count   int
 	prompt  bool
 	ordinal int // over all layers
 }
@@ -49,7 +48,7 @@ func (n *naive) touch(layer int, ids, counts []int32, tokens int, prompt bool) {
 		k := key{layer, id}
 		n.ordinal++
 		n.batch[k] = true
-		n.uses[k] = append(n.uses[k], use{n.turns[layer], float64(counts[i]) / float64(tokens), int(counts[i]), prompt, n.ordinal})
+		n.uses[k] = append(n.uses[k], use{n.turns[layer], float64(counts[i]) / float64(tokens), prompt, n.ordinal})
 	}
 }
 
@@ -61,12 +60,7 @@ func (n *naive) last(k key) int {
 	return u[len(u)-1].ordinal
 }
 
-func (n *naive) frequency(k key) (sum int) {
-	for _, u := range n.uses[k] {
-		sum += u.count
-	}
-	return sum
-}
+func (n *naive) frequency(k key) int { return len(n.uses[k]) }
 
 // a2dScore is the sum over all uses of both decayed weights.
 func (n *naive) a2dScore(k key) float64 {
