@@ -160,6 +160,12 @@ func (p *Parts) prediction(pred Prediction) (Part, error) {
 	})
 }
 
+// DissectIdentities returns the stored forms of what an experiment is about.
+func DissectIdentities(m Machine, b Build, mo Model) (*Parts, error) {
+	p := &Parts{}
+	return p, p.identities(m, b, mo)
+}
+
 // DissectPlan takes a plan and its prediction apart before any run.
 func DissectPlan(m Machine, b Build, mo Model, plan planner.Plan, pred Prediction) (*Parts, error) {
 	p := &Parts{}

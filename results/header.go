@@ -1,0 +1,86 @@
+package results
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// appID marks our files in SQLite's header: "bmoe".
+const appID = 0x626d6f65
+
+const (
+	magic      = "SQLite format 3\x00"
+	headerSize = 100
+)
+
+// inspect looks at a file before SQLite does, so that nothing of a file that is
+// not ours is ever touched. It reports whether there is a ledger: a missing or
+// empty file is none, and fine.
+func inspect(path string) (exists bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() {
+		return false, &Fault{Path: path, Kind: ErrNotDatabase, Detail: "not a regular file", Hint: "give --db the path of a file"}
+	}
+	if info.Size() == 0 {
+		return false, nil
+	}
+	head := make([]byte, headerSize)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return true, judgeHeader(path, head[:n], info.Size(), walSize(path))
+}
+
+func judgeHeader(path string, head []byte, size, wal int64) error {
+	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
+		return &Fault{Path: path, Kind: ErrNotDatabase, Detail: "wrong magic", Hint: "give --db another path"}
+	}
+	if len(head) < headerSize {
+		return truncated(path, size, headerSize)
+	}
+	if id := binary.BigEndian.Uint32(head[68:]); id != appID {
+		return &Fault{Path: path, Kind: ErrForeign, Detail: fmt.Sprintf("application id %#x", id), Hint: "give --db another path; nothing was changed"}
+	}
+	page := int64(binary.BigEndian.Uint16(head[16:]))
+	if page == 1 {
+		page = 65536
+	}
+	pages := int64(binary.BigEndian.Uint32(head[28:]))
+	current := binary.BigEndian.Uint32(head[24:]) == binary.BigEndian.Uint32(head[92:])
+	// While a write-ahead log exists the missing pages may be in it.
+	if want := page * pages; current && wal == 0 && size < want {
+		return truncated(path, size, want)
+	}
+	return nil
+}
+
+func truncated(path string, size, want int64) error {
+	return &Fault{
+		Path: path, Kind: ErrTruncated, Detail: fmt.Sprintf("%d bytes of %d", size, want),
+		Hint: "restore it from a copy (*.bak); nothing was changed",
+	}
+}
+
+func walSize(path string) int64 {
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

@@ -1,0 +1,134 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// openReadOnly opens an existing ledger for reading. Where SQLite can make its
+// shared-memory file it sees what other programs write; on a read-only medium
+// the file is opened as immutable.
+func openReadOnly(ctx context.Context, path string) (*Store, error) {
+	s := &Store{path: path, readOnly: true}
+	version, err := s.attachReader(ctx, path)
+	if err != nil {
+		s.Close()
+		return nil, faultOf(path, err)
+	}
+	steps, err := migrations()
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	switch {
+	case version > len(steps):
+		s.Close()
+		return nil, &Fault{
+			Path: path, Kind: ErrNewer, Detail: fmt.Sprintf("schema %d, this program knows up to %d", version, len(steps)),
+			Hint: "update bmoe; nothing was changed",
+		}
+	case version < len(steps):
+		if err := s.readCopy(ctx, path); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) attachReader(ctx context.Context, path string) (version int, err error) {
+	if s.reader, err = connect(path, "mode=ro"); err != nil {
+		return 0, err
+	}
+	s.reader.SetMaxOpenConns(4)
+	if version, err = probeReader(ctx, s.reader); err == nil {
+		return version, nil
+	}
+	// No place for the shared-memory file. Without a log nobody is writing.
+	if walSize(path) > 0 {
+		return 0, &Fault{
+			Path: path, Kind: ErrReadOnly, Detail: "its write-ahead log " + filepath.Base(path) + "-wal holds results that are not in it yet",
+			Hint: "copy both files to a folder that can be written and open the copy", cause: err,
+		}
+	}
+	s.reader.Close()
+	if s.reader, err = connect(path, "mode=ro&immutable=1"); err != nil {
+		return 0, err
+	}
+	return probeReader(ctx, s.reader)
+}
+
+// probeReader reads the version and one page of the schema.
+func probeReader(ctx context.Context, db *sql.DB) (int, error) {
+	var tables int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return 0, err
+	}
+	return userVersion(ctx, db)
+}
+
+// readCopy reads an older ledger through a migrated copy, leaving it as it is.
+func (s *Store) readCopy(ctx context.Context, path string) error {
+	s.reader.Close()
+	s.reader = nil
+	dir, err := os.MkdirTemp("", "bmoe-db-")
+	if err != nil {
+		return err
+	}
+	s.tempDir = dir
+	copied, err := migratedCopy(ctx, path, dir)
+	if err != nil {
+		return err
+	}
+	s.reader, err = connect(copied, "mode=ro")
+	return err
+}
+
+// migratedCopy copies a ledger (with its log) into dir and brings the copy to
+// the newest schema.
+func migratedCopy(ctx context.Context, path, dir string) (string, error) {
+	target := filepath.Join(dir, "copy.db")
+	for _, suffix := range []string{"", "-wal"} {
+		if err := copyFile(path+suffix, target+suffix); err != nil {
+			if suffix != "" && os.IsNotExist(err) {
+				continue
+			}
+			return "", fmt.Errorf("copy of %s: %w", path, err)
+		}
+	}
+	db, err := connect(target, "mode=rw&_txlock=immediate")
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	steps, err := migrations()
+	if err != nil {
+		return "", err
+	}
+	if err := applySteps(ctx, db, steps); err != nil {
+		return "", faultOf(path, err)
+	}
+	return target, nil
+}
+
+func copyFile(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(dst, src); err != nil {
+		dst.Close()
+		return err
+	}
+	return dst.Close()
+}
