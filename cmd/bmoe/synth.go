@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/bmoe/bmoe/engine/synth"
+)
+
+func init() { register(newSynthCmd) }
+
+type synthFlags struct {
+	spec  synth.Spec
+	out   string
+	force bool
+	json  bool
+}
+
+func newSynthCmd(a *app) *cobra.Command {
+	f := &synthFlags{spec: synth.Default()}
+	cmd := &cobra.Command{
+		Use:   "synth -o FILE [flags]",
+		Short: "write a synthetic Mixture-of-Experts model",
+		Long: `Writes a random Mixture-of-Experts model in GGUF, of any size, that stock
+llama.cpp loads. Its text is noise; its layout, its graph and the way its router
+spreads over the experts are those of a real model. The same flags and seed give
+the same bytes.`,
+		Example: `  bmoe synth -o m.gguf
+  bmoe synth -o big.gguf --layers 24 --experts 128 --embd 1024 --ff 512 --type q4_0 --skew 0.8
+  bmoe synth -o split.gguf --shards 4`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.out == "" {
+				return usageError{fmt.Errorf("synth needs a file to write"), "add -o FILE"}
+			}
+			return runSynth(c.Context(), a, f)
+		},
+	}
+	bindSynth(cmd, f)
+	return cmd
+}
+
+func bindSynth(cmd *cobra.Command, f *synthFlags) {
+	fs, s := cmd.Flags(), &f.spec
+	fs.SortFlags = false
+	fs.StringVarP(&f.out, "output", "o", "", "file to write; with --shards the stem of the files' names")
+	fs.StringVar(&s.Arch, "arch", s.Arch, "architecture: "+strings.Join(synth.ArchNames(), ", "))
+	fs.IntVar(&s.Layers, "layers", s.Layers, "layers")
+	fs.IntVar(&s.Experts, "experts", s.Experts, "experts per layer")
+	fs.IntVar(&s.Used, "experts-used", s.Used, "experts each token uses")
+	fs.IntVar(&s.Embd, "embd", s.Embd, "width of the residual stream")
+	fs.IntVar(&s.FF, "ff", s.FF, "width of one expert")
+	fs.StringVar(&s.Type, "type", s.Type, "type of the weights: "+strings.Join(synth.TypeNames(), ", "))
+	fs.Uint64Var(&s.Seed, "seed", s.Seed, "seed of all randomness")
+	fs.Float64Var(&s.Skew, "skew", s.Skew, "popularity of the r-th expert of a layer falls as r^-skew; 0: all alike")
+	fs.IntVar(&s.Shards, "shards", s.Shards, "files to split the model into")
+	fs.IntVar(&s.Vocab, "vocab", s.Vocab, "tokens")
+	fs.IntVar(&s.Context, "context", s.Context, "context length, in tokens")
+	fs.BoolVar(&f.force, "force", false, "replace files that exist")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+}
+
+// synthDoc is the document of synth --json.
+type synthDoc struct {
+	Schema string `json:"schema"`
+	synth.Summary
+}
+
+func runSynth(ctx context.Context, a *app, f *synthFlags) error {
+	if err := f.spec.Check(); err != nil {
+		return usageError{err, "see `bmoe synth --help`"}
+	}
+	progress, finish := byteProgress(a.stderr, "writing")
+	sum, err := synth.Write(ctx, f.out, f.spec, synth.Options{Force: f.force, Progress: progress})
+	finish()
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return json.NewEncoder(a.stdout).Encode(synthDoc{"bmoe.synth/1", sum})
+	}
+	for _, name := range sum.Files {
+		fmt.Fprintln(a.stdout, name)
+	}
+	fmt.Fprintf(a.stderr, "%s in %s, of which %s routed experts; %s/s\n", humanize.IBytes(uint64(sum.Bytes)),
+		time.Duration(sum.Seconds*float64(time.Second)).Round(10*time.Millisecond), humanize.IBytes(uint64(sum.RoutedBytes)), humanize.IBytes(uint64(sum.BytesPerS)))
+	return nil
+}
+
+// byteProgress is a progress bar with rate and time left where w is a terminal,
+// and nothing elsewhere. finish clears it.
+func byteProgress(w io.Writer, what string) (progress func(done, total int64), finish func()) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	return func(done, total int64) {
+		if bar.GetMax64() != total {
+			bar.ChangeMax64(total)
+		}
+		// The bar only fails when its writer does, and then there is no one to tell.
+		_ = bar.Set64(done)
+	}, func() { _ = bar.Clear() }
+}
