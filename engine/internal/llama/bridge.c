@@ -94,6 +94,18 @@ static bool open_gguf(bm_model * m, char ** paths, int n) {
     return true;
 }
 
+// used_override fills a list of one override of the routing width, and its end.
+static const struct llama_model_kv_override * used_override(struct llama_model_kv_override * kv, bm_model_params p) {
+    if (!p.used_key) {
+        return NULL;
+    }
+    memset(kv, 0, 2 * sizeof *kv);
+    kv[0].tag = LLAMA_KV_OVERRIDE_TYPE_INT;
+    snprintf(kv[0].key, sizeof kv[0].key, "%s", p.used_key);
+    kv[0].val_i64 = p.n_used;
+    return kv;
+}
+
 static struct llama_model * load_stream(bm_model * m, char ** paths, int n, bm_model_params p) {
     if (!open_gguf(m, paths, n)) {
         return NULL;
@@ -107,7 +119,9 @@ static struct llama_model * load_stream(bm_model * m, char ** paths, int n, bm_m
         o[p.n_overrides].pattern = ".";
         o[p.n_overrides].buft = bm_hostbuf_dense();
     }
+    struct llama_model_kv_override kv[2];
     struct llama_model_params mp = llama_model_default_params();
+    mp.kv_overrides = used_override(kv, p);
     mp.tensor_buft_overrides = o;
     mp.n_gpu_layers = p.n_gpu_layers;
     struct llama_model * model = llama_model_init_from_user(m->gguf, collect_tensor, m, mp);
@@ -116,7 +130,9 @@ static struct llama_model * load_stream(bm_model * m, char ** paths, int n, bm_m
 }
 
 static struct llama_model * load_resident(char ** paths, int n, bm_model_params p) {
+    struct llama_model_kv_override kv[2];
     struct llama_model_params mp = llama_model_default_params();
+    mp.kv_overrides = used_override(kv, p);
     mp.load_mode = p.load_mode;
     mp.use_extra_bufts = p.repack;
     mp.n_gpu_layers = p.n_gpu_layers;

@@ -32,8 +32,9 @@ typedef struct {
     bool    repack;      // extra buffer types, for a resident load
     int     n_overrides;
     char ** patterns;    // tensors sent to the expert buffer type (stream only)
-    // Layers on devices (resident or stream).
     int     n_gpu_layers;
+    char *  used_key;    // NULL, or the key of the routing width
+    int     n_used;      // to override it with
 } bm_model_params;
 
 // Loads path (and the other shards of a split file). NULL on failure.

@@ -18,6 +18,8 @@ type ModelParams struct {
 	Repack    bool     // resident: repack weights as stock llama.cpp does
 	Experts   []string // stream: regular expressions of the expert tensors
 	GPULayers int
+	UsedKey   string // key of the routing width, to override it; "" leaves it
+	Used      int
 }
 
 // Model is a loaded model.
@@ -37,6 +39,11 @@ func Load(paths []string, p ModelParams) (*Model, error) {
 		mode := C.CString(p.LoadMode)
 		defer C.free(unsafe.Pointer(mode))
 		cp.load_mode = C.int(C.llama_load_mode_from_str(mode))
+	}
+	if p.UsedKey != "" {
+		key := C.CString(p.UsedKey)
+		defer C.free(unsafe.Pointer(key))
+		cp.used_key, cp.n_used = key, C.int(p.Used)
 	}
 	pats, freePats := cStrings(p.Experts)
 	defer freePats()
