@@ -102,6 +102,7 @@ type Environment struct {
 	MemAvailable    int64     `json:"mem_available_bytes"`
 	CgroupLimit     int64     `json:"cgroup_limit_bytes"` // 0: none
 	Load1           float64   `json:"load1"`
+	CPUBusy         float64   `json:"cpu_busy,omitempty"` // share of all processors in use, 0 to 1
 	TempC           float64   `json:"temp_c,omitempty"`
 	FreqMHz         float64   `json:"freq_mhz,omitempty"`
 	Governor        string    `json:"governor,omitempty"`
