@@ -1,0 +1,88 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// cliffPolicies are the cache policies that evict, below one token cycle, what
+// the same token still needs, and so return nothing at all.
+var cliffPolicies = map[string]bool{"lru": true, "layer-lru": true}
+
+// hasCliff reports whether the cache policy in use has a token-cycle floor.
+func (st *planning) hasCliff() bool { return cliffPolicies[st.cfg.CachePolicy] }
+
+// hitRate predicts the share of decode lookups a cache of that size serves,
+// and the share of bytes with it. The best source wins: a curve measured on this
+// model's routing, a fitted coefficient, the linear default.
+func (st *planning) hitRate(cache int64) Estimate {
+	if cache <= 0 || st.m.routed <= 0 || (st.hasCliff() && cache < st.m.cycle) {
+		return Estimate{Known: true, Basis: "no cache"}
+	}
+	if cache >= st.m.routed {
+		return Estimate{Known: true, Point: 1, Lo: 1, Hi: 1, Basis: "every expert is held"}
+	}
+	if c, spread, ok := st.curve(); ok {
+		h := interpolate(c, cache)
+		return Estimate{Known: true, Point: h, Lo: max(0, h-spread), Hi: min(1, h+spread), Basis: "measured curve of this model's routing"}
+	}
+	f := float64(cache) / float64(st.m.routed)
+	if fit, ok := st.p.Hits.Fit.Get(); ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
+		e := Estimate{Known: true, Point: min(1, fit.K*f), Lo: min(1, fit.Lo*f), Hi: min(1, max(fit.K, fit.Hi)*f)}
+		e.Basis = fmt.Sprintf("fitted: %.2f x the share of experts held", fit.K)
+		if fit.ToF > 0 && (f < fit.FromF || f > fit.ToF) {
+			e.Basis += fmt.Sprintf(", outside the band %.2f to %.2f it was fitted in", fit.FromF, fit.ToF)
+			e.Lo = min(e.Lo, min(1, st.pol.HitLo*f))
+		}
+		return e
+	}
+	return Estimate{
+		Known: true, Point: min(1, st.pol.HitSlope*f), Lo: min(1, st.pol.HitLo*f), Hi: min(1, st.pol.HitHi*f),
+		Basis: fmt.Sprintf("default: %.3g x the share of experts held [policy]", st.pol.HitSlope),
+	}
+}
+
+// hitProvenance says how good the hit rate's source is.
+func (st *planning) hitProvenance() Provenance {
+	if _, _, ok := st.curve(); ok {
+		return Measured
+	}
+	if st.p.Hits.Fit.OK() {
+		return Derived
+	}
+	return PolicyP
+}
+
+// curve is the measured curve of the policy in use.
+func (st *planning) curve() ([]HitPoint, float64, bool) {
+	for _, c := range st.p.Hits.Curves.Value {
+		if c.Policy == st.cfg.CachePolicy && len(c.Points) > 0 {
+			return c.Points, st.p.Hits.Curves.Spread, true
+		}
+	}
+	return nil, 0, false
+}
+
+// interpolate reads a curve between its points, from nothing at zero bytes.
+// A curve that dips is read as if it did not: more cache is never worse here.
+func interpolate(points []HitPoint, cache int64) float64 {
+	pts := slices.Clone(points)
+	slices.SortFunc(pts, func(a, b HitPoint) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	var prev HitPoint
+	for _, p := range pts {
+		v := p.Hit
+		if p.ByteHit > 0 {
+			v = p.ByteHit
+		}
+		v = max(prev.Hit, min(1, max(0, v)))
+		if cache <= p.Bytes {
+			if p.Bytes == prev.Bytes {
+				return v
+			}
+			return prev.Hit + (v-prev.Hit)*float64(cache-prev.Bytes)/float64(p.Bytes-prev.Bytes)
+		}
+		prev = HitPoint{Bytes: p.Bytes, Hit: v}
+	}
+	return prev.Hit
+}

@@ -1,0 +1,29 @@
+package planner
+
+import "fmt"
+
+// chooseODirect reads past the page cache where that was verified to return
+// the right bytes, and through it where it was not.
+func (st *planning) chooseODirect() {
+	s := &st.p.Storage
+	both := fmt.Sprintf("uncached reads reach %s, buffered ones %s", st.bestRateText(), rateOf(s.Buffered))
+	switch Ask(s.ODirect) {
+	case Yes:
+		st.decide("odirect", "on", Decision{Provenance: Measured, Topic: "odirect",
+			Brief: "Experts are read past the page cache; its bytes were checked.", Reason: "uncached reads return the file's bytes on this path; " + both})
+	case No:
+		st.decide("odirect", "off", Decision{Provenance: Measured, Topic: "odirect",
+			Brief: "Experts are read through the page cache; reading past it does not work here.", Reason: "uncached reads are refused or wrong on this path: " + s.ODirect.Reason + "; " + both})
+	default:
+		st.keep("odirect", Decision{Provenance: Unprobed, Topic: "odirect",
+			Brief:  "Whether reading past the page cache works here was not checked; the default stands.",
+			Reason: "owed: an uncached read of this file compared with a buffered one"})
+	}
+}
+
+func (st *planning) bestRateText() string {
+	if r, _, ok := rateAt(st.laneRates(), st.cfg.IOThreads); ok {
+		return rate(r)
+	}
+	return "an unmeasured rate"
+}

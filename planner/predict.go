@@ -1,0 +1,157 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+)
+
+// predict writes down what the run is expected to do, each figure with an
+// interval from the spread of the measurements behind it.
+func (st *planning) predict() {
+	pr := &st.plan.Prediction
+	if !st.m.known {
+		return
+	}
+	switch {
+	case st.stream:
+		st.predictStream(pr)
+	case st.plan.Declined || (st.plan.Regime != RegimeFits && st.plan.Regime != RegimeDense && st.plan.Regime != RegimeDevices):
+		st.predictMapped(pr)
+	case st.plan.Regime != RegimeDevices:
+		st.predictResident(pr)
+	}
+}
+
+func (st *planning) predictStream(pr *Prediction) {
+	if !st.cache.known {
+		return
+	}
+	pr.HitRate = st.hitRate(st.cache.bytes)
+	pr.BytesPerToken = st.missBytes(pr.HitRate)
+	packed := st.repacked()
+	w := st.weightRate(packed)
+	point := st.streamTerms(1-pr.HitRate.Point, w, packed)
+	if !point.known {
+		pr.DecodeSPerToken.Basis = "no price: owed " + point.missing
+		return
+	}
+	best := st.streamTerms(1-pr.HitRate.Hi, w, packed)
+	worst := st.streamTerms(1-pr.HitRate.Lo, w, packed)
+	pr.DecodeSPerToken = Estimate{Known: true, Point: point.total(), Basis: st.decodeBasis(point)}
+	pr.DecodeSPerToken.Lo = st.spreadTerms(best, -1).total()
+	pr.DecodeSPerToken.Hi = st.spreadTerms(worst, 1).total()
+	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
+	pr.Dominant = point.dominant()
+	pr.PrefillTokensPerS = st.predictPrefill(packed)
+}
+
+// missBytes is what a token reads from the drive.
+func (st *planning) missBytes(h Estimate) Estimate {
+	c := float64(st.m.cycle)
+	return Estimate{Known: true, Point: (1 - h.Point) * c, Lo: (1 - h.Hi) * c, Hi: (1 - h.Lo) * c, Basis: "token cycle x predicted misses"}
+}
+
+func (st *planning) predictResident(pr *Prediction) {
+	packed := st.repacked()
+	t := st.residentTerms(st.weightRate(packed))
+	if !t.known {
+		pr.DecodeSPerToken.Basis = "no price: owed " + t.missing
+		return
+	}
+	pr.DecodeSPerToken = Estimate{Known: true, Point: t.total(), Lo: st.spreadTerms(t, -1).total(), Hi: st.spreadTerms(t, 1).total(), Basis: st.decodeBasis(t)}
+	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
+	pr.Dominant = t.dominant()
+	pr.PrefillTokensPerS = st.predictPrefill(packed)
+}
+
+// predictMapped states the bound: every weight of a token faulted in, nothing
+// resident. How much the page cache keeps is not known, so the interval goes
+// down to the buffered rate, or to memory's.
+func (st *planning) predictMapped(pr *Prediction) {
+	t := st.mappedTerms()
+	if !t.known {
+		pr.DecodeSPerToken.Basis = "no price: owed " + t.missing
+		return
+	}
+	lo := t.dense + t.experts + t.over
+	if b := st.p.Storage.Buffered.Or(0); b > 0 {
+		lo = max(lo, float64(st.m.read+st.m.cycle)/b)
+	}
+	pr.DecodeSPerToken = Estimate{Known: true, Point: t.total(), Lo: min(lo, t.total()), Hi: t.total(), Basis: "bound: the file mapped and nothing resident"}
+	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
+	pr.BytesPerToken = Estimate{Known: true, Point: float64(st.m.read + st.m.cycle), Hi: float64(st.m.read + st.m.cycle), Basis: "bound: nothing resident"}
+	pr.Dominant = t.dominant()
+}
+
+// spreadTerms moves each term to one end of its measurement's spread.
+func (st *planning) spreadTerms(t terms, sign float64) terms {
+	half := func(spread float64) float64 { return 1 + sign*min(0.9, spread/2) }
+	mem := half(st.p.Host.Narrow.Spread)
+	t.dense *= mem
+	t.experts *= mem
+	_, spread, _ := rateAt(st.laneRates(), st.cfg.IOThreads)
+	t.io *= half(spread)
+	t.over *= half(st.p.Overheads.PerLayer.Spread)
+	return t
+}
+
+// widen keeps an interval from claiming more than one sample can know.
+func widen(e *Estimate, least float64) {
+	e.Lo = max(0, min(e.Lo, e.Point*(1-least)))
+	e.Hi = max(e.Hi, e.Point*(1+least))
+}
+
+func (st *planning) decodeBasis(t terms) string {
+	text := fmt.Sprintf("other weights %s, experts from memory %s, from the drive %s, management %s",
+		seconds(t.dense), seconds(t.experts), seconds(t.io), seconds(t.over))
+	if t.overlap {
+		text += ", overlapped"
+	}
+	if st.stream && !st.p.Overheads.PerLayer.OK() {
+		text += "; management per layer not measured"
+	}
+	return text
+}
+
+// predictPrefill prices a full-width pass: compute at the wide rate, and under
+// streaming one read of every expert the pass picks.
+func (st *planning) predictPrefill(packed bool) Estimate {
+	if r, ok := st.p.Overheads.PrefillRate.Get(); ok {
+		e := Estimate{Known: true, Point: r, Lo: r, Hi: r, Basis: "an earlier run at this width"}
+		widen(&e, st.pol.MinSpread)
+		return e
+	}
+	wide := st.p.Host.Wide.Or(0)
+	if packed && st.p.Host.WideRepack.OK() {
+		wide = st.p.Host.WideRepack.Value
+	}
+	if st.device.dev != nil && st.device.dev.Wide.Or(0) > 0 {
+		wide = st.device.dev.Wide.Value
+	}
+	if wide <= 0 {
+		return Estimate{Basis: "no price: owed the matmul 128 tokens wide"}
+	}
+	tokens := float64(st.width())
+	compute := tokens * float64(st.m.read+st.m.cycle) / wide
+	total := compute
+	if st.stream {
+		points := st.laneRates()
+		r, _, ok := rateAt(points, st.cfg.IOThreads)
+		if !ok {
+			return Estimate{Basis: "no price: owed the drive's read rate"}
+		}
+		share := 1.0
+		if st.m.experts > 0 {
+			share = 1 - math.Pow(1-float64(min(st.m.used, st.m.experts))/float64(st.m.experts), tokens)
+		}
+		reads := share * float64(st.m.routed) / r
+		total = compute + reads
+		if st.cfg.PrefillSlots == 2 {
+			total = max(compute, reads)
+		}
+	}
+	e := Estimate{Known: true, Point: tokens / total, Basis: fmt.Sprintf("a pass of %d tokens: compute %s, in all %s", st.width(), seconds(compute), seconds(total))}
+	spread := max(st.p.Host.Wide.Spread/2, 0.25)
+	e.Lo, e.Hi = e.Point*(1-spread), e.Point*(1+spread)
+	return e
+}
