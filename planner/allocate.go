@@ -70,8 +70,8 @@ func (st *planning) listCandidates(a *allocation) {
 		}
 		a.list = append(a.list, c)
 	}
-	floor := min(st.floor(), st.m.routed)
-	full := st.m.routed
+	floor := min(st.floor(), st.m.whole())
+	full := st.m.whole()
 	first := candidate{name: "cache-floor", bytes: floor}
 	rest := candidate{name: "cache", bytes: full - floor, fractional: true}
 	none, ok := st.ioSeconds(1)

@@ -16,7 +16,7 @@ func (st *planning) applyFloor() {
 	}
 	_, priced := st.ioSeconds(1)
 	switch {
-	case st.cache.bytes >= st.m.cycle || st.cache.bytes == st.m.routed:
+	case st.cache.bytes >= st.m.cycle || st.cache.bytes == st.m.whole():
 		st.cacheAboveFloor()
 	case !priced && !st.pinned("moe-stream"):
 		st.decline(fmt.Sprintf("%s is left for the cache, under the token cycle of %s, and the drive's read rate was never measured, so streaming without a cache has no price", size(st.cache.left), size(st.m.cycle)))
@@ -31,9 +31,9 @@ func (st *planning) applyFloor() {
 
 func (st *planning) cacheAboveFloor() {
 	prov := st.hold.prov
-	brief := fmt.Sprintf("A cache of %s, %s of the experts.", size(st.cache.bytes), percent(float64(st.cache.bytes)/float64(max(1, st.m.routed))))
+	brief := fmt.Sprintf("A cache of %s, %s of the experts.", size(st.cache.bytes), percent(float64(st.cache.bytes)/float64(max(1, st.m.whole()))))
 	st.decideCache("cache", prov, brief, st.cacheReason())
-	if st.cache.bytes < st.pol.CacheMinBytes && st.cache.bytes < st.m.routed {
+	if st.cache.bytes < st.pol.CacheMinBytes && st.cache.bytes < st.m.whole() {
 		st.note("cache-floor", size(st.cache.bytes), Derived,
 			fmt.Sprintf("A small cache, but one token of this model needs only %s.", size(st.m.cycle)),
 			fmt.Sprintf("the generic smallest cache is %s; this model's token cycle is %s, so a smaller one is not pathological and the plan goes past it", size(st.pol.CacheMinBytes), size(st.m.cycle)))

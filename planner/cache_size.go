@@ -41,24 +41,24 @@ func (st *planning) slotsHeldByPin() bool {
 func (st *planning) sizeCache(*allocation) {
 	st.cache.left = st.leftForCache()
 	if st.cfg.CacheMB >= 0 && st.pinned("cache-mb") {
-		st.cache.known, st.cache.bytes = true, min(int64(st.cfg.CacheMB)*mib, st.m.routed)
+		st.cache.known, st.cache.bytes = true, min(int64(st.cfg.CacheMB)*mib, st.m.whole())
 		if st.cfg.CachePin {
 			st.cache.locked = min(st.cache.bytes, max(0, st.lockLeft()))
 		}
 		return
 	}
 	st.cache.known = true
-	st.cache.bytes = min(max(0, st.cache.left), st.m.routed)
+	st.cache.bytes = min(max(0, st.cache.left), st.m.whole())
 	st.lockCache()
-	st.cache.bytes = roundCache(st.cache.bytes, st.m.routed)
+	st.cache.bytes = roundCache(st.cache.bytes, st.m.whole())
 	st.cache.locked = min(st.cache.locked, st.cache.bytes)
 }
 
 // roundCache rounds to whole MiB, as the knob says sizes: up where every
 // expert fits, so that none is left out for part of a MiB, down otherwise.
-func roundCache(bytes, routed int64) int64 {
-	if bytes == routed {
-		return routed
+func roundCache(bytes, whole int64) int64 {
+	if bytes == whole {
+		return whole
 	}
 	return wholeMiB(bytes)
 }
@@ -77,8 +77,8 @@ func (st *planning) cacheReason() string {
 	if st.device.held > 0 {
 		text += ", the prefill device " + size(st.device.held)
 	}
-	if st.cache.bytes == st.m.routed {
-		return text + fmt.Sprintf("; the experts are %s and all fit", size(st.m.routed))
+	if st.cache.bytes == st.m.whole() {
+		return text + fmt.Sprintf("; all experts fit, %s as they are read", size(st.m.whole()))
 	}
 	if st.cache.locked > 0 && st.cache.bytes < wholeMiB(st.cache.left) {
 		return text + fmt.Sprintf("; of the %s left, %s can be locked in place", size(st.cache.left), size(st.cache.locked))

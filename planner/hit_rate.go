@@ -20,9 +20,10 @@ func (st *planning) hitRate(cache int64) Estimate {
 	if cache <= 0 || st.m.routed <= 0 || (st.hasCliff() && cache < st.m.cycle) {
 		return Estimate{Known: true, Basis: "no cache"}
 	}
-	if cache >= st.m.routed {
+	if cache >= st.m.whole() {
 		return Estimate{Known: true, Point: 1, Lo: 1, Hi: 1, Basis: "every expert is held"}
 	}
+	cache = int64(float64(cache) / st.m.pad) // what of it is expert bytes
 	if c, spread, ok := st.curve(); ok {
 		h := interpolate(c, cache)
 		return Estimate{Known: true, Point: h, Lo: max(0, h-spread), Hi: min(1, h+spread), Basis: "measured curve of this model's routing"}

@@ -52,7 +52,7 @@ func Make(p Profile, base config.Config, pins Pins, pol Policy) (Plan, error) {
 			return Plan{}, fmt.Errorf("pin %s: %w", name, err)
 		}
 	}
-	st.m = viewModel(&p.Model, st.cfg.NExpertUsed)
+	st.m = viewModel(&p.Model, st.cfg.NExpertUsed, max(p.Storage.Align.Or(0), 4096))
 	for _, s := range stages {
 		s.run(st)
 	}

@@ -15,9 +15,10 @@ type modelView struct {
 	experts int64
 	used    int64
 	slices  []SliceClass
+	pad     float64 // arena bytes per expert byte: slots are read at the drive's alignment
 }
 
-func viewModel(m *ModelFacts, used int) modelView {
+func viewModel(m *ModelFacts, used int, align int64) modelView {
 	v := modelView{
 		experts: m.Experts.Value, used: m.ExpertsUsed.Value, layers: m.MoeLayers.Value,
 		routed: m.RoutedBytes.Value, cycle: m.TokenCycle.Value, layer: m.LayerExperts.Value,
@@ -34,6 +35,10 @@ func viewModel(m *ModelFacts, used int) modelView {
 	}
 	if v.layer == 0 && v.layers > 0 {
 		v.layer = v.routed / v.layers
+	}
+	v.pad = 1
+	if v.routed > 0 && v.layers > 0 {
+		v.pad += float64(v.layers*v.experts*v.projections()*align) / float64(v.routed)
 	}
 	if v.experts > 0 {
 		v.batch = v.layer * min(v.used, v.experts) / v.experts
@@ -70,6 +75,9 @@ func (v *modelView) sliceBytes() int64 {
 	}
 	return best
 }
+
+// whole is the arena that holds every expert.
+func (v *modelView) whole() int64 { return int64(float64(v.routed) * v.pad) }
 
 // repackable is the share of routed bytes that the CPU can repack.
 func (v *modelView) repackable() float64 {

@@ -141,7 +141,7 @@ func (st *planning) trialCache(c deviceChoice) cacheChoice {
 	trial := *st
 	trial.device = c
 	t := cacheChoice{left: trial.leftForCache()}
-	t.bytes = min(max(0, t.left), st.m.routed)
+	t.bytes = min(max(0, t.left), st.m.whole())
 	if st.takenBack() && st.locks.inKnown && trial.lockLeft() >= st.m.cycle {
 		t.bytes = min(t.bytes, trial.lockLeft())
 		t.locked = t.bytes

@@ -55,17 +55,18 @@ func (st *planning) inTurnBrief(free int64) string {
 	return fmt.Sprintf("That room is kept for the session; %s is free beside the cache.", size(free))
 }
 
-// narrowPrompt finds the widest graph whose picks fit the room.
+// narrowPrompt finds the widest graph whose picks fit the cache's own slots,
+// or, without a cache, those that one token's picks are read into.
 func (st *planning) narrowPrompt(room int64) {
 	st.slots.narrow = true
-	per := st.m.layer / max(1, st.m.experts)
+	per := max(1, st.m.layer/max(1, st.m.experts))
+	slots := max(st.cache.bytes, st.cache.staging)
 	width := int64(1)
-	for w := int64(2); w*st.m.used*per <= room && w <= st.width(); w *= 2 {
+	for w := int64(2); w*st.m.used*per <= slots && w <= st.width(); w *= 2 {
 		width = w
 	}
-	st.slots.bytes = min(st.m.layer, width*st.m.used*per)
-	st.slots.inTurn = true
 	if st.pinned("ubatch") {
+		st.slots.bytes = st.m.layer
 		st.note("over-budget", size(st.m.layer-room), Operator,
 			fmt.Sprintf("A prompt needs %s more than is left.", size(st.m.layer-room)),
 			fmt.Sprintf("no whole layer of experts (%s) fits and %s fixes the graph's width", size(st.m.layer), flagOf("ubatch")))
@@ -73,8 +74,6 @@ func (st *planning) narrowPrompt(room int64) {
 	}
 	st.decide("ubatch", itoa(width), Decision{Provenance: Derived, Topic: "ubatch-narrow",
 		Brief:  fmt.Sprintf("%d tokens per pass: a wider one could need a whole layer of experts, %s, and %s is left.", width, size(st.m.layer), size(room)),
-		Reason: fmt.Sprintf("no prefill slot fits (%s a layer, %s left), so a prompt is computed in graphs of %d tokens, whose picks need at most %s", size(st.m.layer), size(room), width, size(st.slots.bytes))})
+		Reason: fmt.Sprintf("no prefill slot fits (%s a layer, %s left), so a prompt is computed in graphs of %d tokens, whose picks fit the slots of a decoded token's", size(st.m.layer), size(room), width)})
 	st.buffers.compute, _ = computeAt(st.p.Buffers.Compute.Value, width)
-	st.decide("prefill-slots", "1", Decision{Provenance: Derived, Topic: "prefill-slots",
-		Brief: "Prompts are read in part of one layer's room.", Reason: "no whole layer fits"})
 }

@@ -1,0 +1,157 @@
+package planner
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// WriteText prints a plan for people: one line a decision with where it comes
+// from, what the run will hold as a table that adds up, what it should cost, and
+// the line that reproduces it. explain adds the full reason under each decision.
+func WriteText(w io.Writer, p *Plan, explain bool) error {
+	state := p.Regime
+	if p.Declined {
+		state += ", declined: no plan fits"
+	}
+	if _, err := fmt.Fprintf(w, "plan: %s\n\n", state); err != nil {
+		return err
+	}
+	if err := writeDecisions(w, p.Decisions, explain); err != nil {
+		return err
+	}
+	if len(p.Ledger) > 0 {
+		if _, err := fmt.Fprintf(w, "\nheld by the run\n\n"); err != nil {
+			return err
+		}
+		if err := writeLedgerTable(w, p.Ledger); err != nil {
+			return err
+		}
+	}
+	if err := writePrediction(w, &p.Prediction); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nreproduce: bmoe run %s\n", ShellLine(p.Reproduce))
+	return err
+}
+
+func writeDecisions(w io.Writer, list []Decision, explain bool) error {
+	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, d := range list {
+		fmt.Fprintf(tab, "%s\t%s\t[%s]\t%s\n", d.Knob, d.Value, d.Provenance, d.Brief)
+		if explain {
+			fmt.Fprintf(tab, "\t\t\t    %s: %s\n", d.Topic, d.Reason)
+		}
+	}
+	return tab.Flush()
+}
+
+// writeLedgerTable puts both ceilings side by side. Each column adds up to its
+// ceiling; what is held in turn with the cache stands beside, not in the sum.
+func writeLedgerTable(w io.Writer, rows []LedgerRow) error {
+	var names []string
+	cells := map[string]*[3]string{}
+	notes := map[string]string{}
+	column := map[string]int{CeilingHoldable: 0, CeilingLockable: 1, CeilingInTurn: 2}
+	sums := [2]int64{}
+	for _, r := range rows {
+		i, ok := column[r.Ceiling]
+		if !ok {
+			continue
+		}
+		if cells[r.Row] == nil {
+			names = append(names, r.Row)
+			cells[r.Row] = &[3]string{}
+		}
+		cells[r.Row][i] = mibText(r.Bytes)
+		if i < 2 {
+			sums[i] += r.Bytes
+		}
+		if r.Note != "" {
+			notes[r.Row] = r.Note
+		}
+	}
+	t := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewMarkdown()),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithAlignment(tw.Alignment{tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignLeft}))
+	t.Header("MiB", "held", "locked", "in turn", "")
+	last := func(name string) error {
+		c := cells[name]
+		return t.Append(name, c[0], c[1], c[2], notes[name])
+	}
+	for _, name := range names {
+		if name == "free" {
+			continue
+		}
+		if err := last(name); err != nil {
+			return err
+		}
+	}
+	if cells["free"] != nil {
+		if err := last("free"); err != nil {
+			return err
+		}
+	}
+	if err := t.Append(sumRow(rows, sums)...); err != nil {
+		return err
+	}
+	return t.Render()
+}
+
+// sumRow is the table's last line: each column's sum, which is its ceiling
+// where the ceiling is known.
+func sumRow(rows []LedgerRow, sums [2]int64) []any {
+	out := []any{"sum", mibText(sums[0]), "", "", ""}
+	if sums[1] != 0 {
+		out[2] = mibText(sums[1])
+	}
+	for _, r := range rows {
+		if r.Ceiling == CeilingLimit && r.Row == "may be held" {
+			out[0], out[4] = "may be held", "after the margin"
+		}
+	}
+	return out
+}
+
+func mibText(b int64) string { return fmt.Sprintf("%.1f", float64(b)/float64(mib)) }
+
+func writePrediction(w io.Writer, p *Prediction) error {
+	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(tab, "\npredicted\n")
+	line := func(name string, e Estimate, text func(float64) string) {
+		switch {
+		case e.Known:
+			fmt.Fprintf(tab, "  %s\t%s\t(%s to %s)\t%s\n", name, text(e.Point), text(e.Lo), text(e.Hi), e.Basis)
+		case e.Basis != "":
+			fmt.Fprintf(tab, "  %s\tunknown\t\t%s\n", name, e.Basis)
+		default:
+			fmt.Fprintf(tab, "  %s\tunknown\t\t\n", name)
+		}
+	}
+	line("decode, per token", p.DecodeSPerToken, seconds)
+	line("prompt, tokens/s", p.PrefillTokensPerS, func(v float64) string { return fmt.Sprintf("%.4g", v) })
+	line("hit rate", p.HitRate, func(v float64) string { return fmt.Sprintf("%.1f %%", v*100) })
+	line("read per token", p.BytesPerToken, func(v float64) string { return size(int64(v)) })
+	if p.Dominant != "" {
+		fmt.Fprintf(tab, "  decided by\t%s\t\t\n", p.Dominant)
+	}
+	return tab.Flush()
+}
+
+// ShellLine quotes arguments for a POSIX shell.
+func ShellLine(args []string) string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$`*?[]{}()<>|&;#~!") {
+			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}
