@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/bmoe/bmoe/engine"
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/planner/config"
+	"github.com/bmoe/bmoe/results/record"
+)
+
+// runner does one `bmoe run`.
+type runner struct {
+	app    *app
+	flags  *runFlags
+	cfg    config.Config
+	pins   planner.Pins
+	prompt string
+	plan   *planner.Plan
+	made   *record.Prediction
+	ledger *ledger
+}
+
+// run plans if asked, runs, stores and tells.
+func (r *runner) run(ctx context.Context) error {
+	engine.Verbose(r.flags.verbose)
+	doc := newDocument(ctx, r)
+	if err := doc.identify(r.cfg.Model); err != nil {
+		return err
+	}
+	if err := r.openLedger(ctx); err != nil {
+		return err
+	}
+	defer r.ledger.close()
+	if r.flags.auto {
+		stop, err := r.planAhead(ctx, doc)
+		if stop || err != nil {
+			return interrupted(ctx, err)
+		}
+	}
+	return interrupted(ctx, r.once(ctx, doc))
+}
+
+// planAhead measures, plans, prints the plan and stores its prediction before
+// anything is run. stop means that the plan was all that was asked for.
+func (r *runner) planAhead(context.Context, *document) (stop bool, err error) {
+	return false, errors.New("--auto: no planner in this build")
+}
+
+// once opens the engine, generates and stores the run, whatever came of it.
+func (r *runner) once(ctx context.Context, doc *document) error {
+	doc.start(ctx, r)
+	s, err := engine.Open(ctx, r.cfg)
+	if err != nil {
+		return r.finish(ctx, doc, openError(err))
+	}
+	defer s.Close()
+	doc.opened(s)
+	talk := newTalk(r, s)
+	err = talk.turns(ctx, doc)
+	doc.measured(s)
+	return r.finish(ctx, doc, err)
+}
+
+// finish stores the run and prints what is left to print.
+func (r *runner) finish(ctx context.Context, doc *document, runErr error) error {
+	doc.finish(ctx, runErr)
+	if err := r.ledger.save(doc); err != nil {
+		return errors.Join(runErr, err)
+	}
+	if runErr != nil && ctx.Err() == nil && !r.flags.asJSON {
+		return runErr
+	}
+	if r.flags.csv != "" {
+		if err := writeTokenCSV(r.flags.csv, &doc.run); err != nil {
+			return errors.Join(runErr, err)
+		}
+	}
+	if r.flags.asJSON {
+		return errors.Join(printJSON(r.app.stdout, doc.run), runErr)
+	}
+	writeSummary(r.app.stderr, &doc.run)
+	return runErr
+}
