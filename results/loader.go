@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
@@ -33,34 +34,40 @@ func newLoader(s *Store, f RunFilter) *loader {
 }
 
 func (l *loader) query(cond, order string) string {
-	samples, private := "NULL", "NULL"
+	samples, tokens, private := "NULL", "NULL", "NULL"
 	if l.samples {
 		samples = "(SELECT data FROM samples WHERE run_id = r.id)"
 	}
 	if l.text {
+		tokens = "(SELECT data FROM tokens WHERE run_id = r.id)"
 		private = "(SELECT body FROM private WHERE owner_id = r.id)"
 	}
-	return `SELECT r.id, r.body, b.body, a.body, ` + samples + `, ` + private + `
+	return `SELECT r.id, r.body, b.body, a.body, ` + samples + `, ` + tokens + `, ` + private + `
 		FROM run r JOIN environment b ON b.id = r.env_before_id JOIN environment a ON a.id = r.env_after_id
 		WHERE ` + cond + ` ` + order
 }
 
+// stored is a run's row with the rows that belong to it alone.
+type stored struct {
+	id                                             string
+	body, before, after, samples, tokens, personal sql.RawBytes
+}
+
 func (l *loader) row(ctx context.Context, rows *sql.Rows) (record.StoredRun, error) {
-	var id string
-	var body, before, after, samples, private sql.RawBytes
-	if err := rows.Scan(&id, &body, &before, &after, &samples, &private); err != nil {
+	var row stored
+	if err := rows.Scan(&row.id, &row.body, &row.before, &row.after, &row.samples, &row.tokens, &row.personal); err != nil {
 		return record.StoredRun{}, err
 	}
-	r, err := l.assemble(ctx, id, body, before, after, samples, private)
+	r, err := l.assemble(ctx, &row)
 	if err != nil {
-		return r, fmt.Errorf("run %s: %w", short(id), err)
+		return r, fmt.Errorf("run %s: %w", short(row.id), err)
 	}
 	return r, nil
 }
 
-func (l *loader) assemble(ctx context.Context, id string, body, before, after, samples, private []byte) (record.StoredRun, error) {
+func (l *loader) assemble(ctx context.Context, row *stored) (record.StoredRun, error) {
 	var b record.RunBody
-	if err := decode(body, &b); err != nil {
+	if err := decode(row.body, &b); err != nil {
 		return record.StoredRun{}, err
 	}
 	out := record.StoredRun{Run: b.Run, ExperimentID: b.ExperimentID, Attempt: b.Attempt}
@@ -68,34 +75,47 @@ func (l *loader) assemble(ctx context.Context, id string, body, before, after, s
 		out.Slot = *b.Slot
 	}
 	r := &out.Run
-	r.RunID = id
-	if err := decode(before, &r.EnvBefore); err != nil {
+	r.RunID = row.id
+	if err := decode(row.before, &r.EnvBefore); err != nil {
 		return out, err
 	}
-	if err := decode(after, &r.EnvAfter); err != nil {
+	if err := decode(row.after, &r.EnvAfter); err != nil {
 		return out, err
 	}
 	if err := l.shared(ctx, &b, r); err != nil {
 		return out, err
 	}
-	cols, err := record.UnpackSamples(samples)
-	if err != nil {
+	if err := unpack(row, r); err != nil {
 		return out, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	r.Tokens, r.TokenNS, r.TokenWaitNS, r.TokenManageNS = cols.Tokens, cols.NS, cols.WaitNS, cols.ManageNS
-	if len(private) > 0 {
-		var p record.Private
-		if err := decode(private, &p); err != nil {
-			return out, err
-		}
-		if r.Plan != nil { // shared with other runs
-			plan := *r.Plan
-			plan.Decisions = append([]planner.Decision(nil), plan.Decisions...)
-			r.Plan = &plan
-		}
-		p.RestoreRun(r)
+	return out, restore(row.personal, r)
+}
+
+func unpack(row *stored, r *record.Run) (err error) {
+	cols, err := record.UnpackSamples(row.samples)
+	if err != nil {
+		return err
 	}
-	return out, nil
+	r.TokenNS, r.TokenWaitNS, r.TokenManageNS = cols.NS, cols.WaitNS, cols.ManageNS
+	r.Tokens, err = record.UnpackTokens(row.tokens)
+	return err
+}
+
+func restore(private []byte, r *record.Run) error {
+	if len(private) == 0 {
+		return nil
+	}
+	var p record.Private
+	if err := decode(private, &p); err != nil {
+		return err
+	}
+	if r.Plan != nil { // shared with other runs
+		plan := *r.Plan
+		plan.Decisions = slices.Clone(plan.Decisions)
+		r.Plan = &plan
+	}
+	p.RestoreRun(r)
+	return nil
 }
 
 // shared fills in what the run's body only names.

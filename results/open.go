@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3" // the SQLite driver
 	"github.com/shirou/gopsutil/v4/disk"
 )
 
@@ -140,7 +139,7 @@ func dsn(path, params string) string {
 
 func connect(path, params string) (*sql.DB, error) {
 	params += fmt.Sprintf("&_busy_timeout=%d&_foreign_keys=1&_synchronous=FULL", busyTimeout.Milliseconds())
-	return sql.Open("sqlite3", dsn(path, params))
+	return sql.Open(driverName, dsn(path, params))
 }
 
 func (s *Store) openWriter(ctx context.Context, opts Options) (err error) {

@@ -56,9 +56,12 @@ func putRun(ctx context.Context, tx *sql.Tx, p *record.Parts) error {
 	if err := put(ctx, tx, "run", p.Run); err != nil {
 		return err
 	}
-	if p.Samples != nil {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO samples (run_id, data) VALUES (?, ?) ON CONFLICT DO NOTHING", p.Run.ID, p.Samples); err != nil {
-			return fmt.Errorf("token samples: %w", err)
+	for table, data := range map[string][]byte{"samples": p.Samples, "tokens": p.Tokens} {
+		if data == nil {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO "+table+" (run_id, data) VALUES (?, ?) ON CONFLICT DO NOTHING", p.Run.ID, data); err != nil {
+			return fmt.Errorf("%s: %w", table, err)
 		}
 	}
 	return putPrivate(ctx, tx, "run", p.Run.ID, p.Private)
@@ -90,8 +93,8 @@ type RunFilter struct {
 	Since       string // RFC 3339, or a date; inclusive
 	Until       string // the same; exclusive
 	IncludeVoid bool   // also runs that were declared void, themselves or with their experiment
-	Samples     bool   // load the tokens and their times
-	Text        bool   // load what is private: paths, prompt, text, stderr
+	Samples     bool   // load the per-token times
+	Text        bool   // load what is private: paths, prompt, text, tokens, stderr
 	Limit       int    // newest so many; 0: all
 }
 

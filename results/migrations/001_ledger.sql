@@ -87,9 +87,16 @@ CREATE TABLE run (
 CREATE INDEX run_experiment ON run (experiment_id);
 CREATE INDEX run_started ON run (started_at);
 
--- A run's per-token columns, packed (see record.PackSamples). The run's body
--- holds the sha256 of the blob.
+-- A run's per-token times, packed (see record.PackSamples). The run's body holds
+-- the sha256 of the blob.
 CREATE TABLE samples (
+  run_id   TEXT PRIMARY KEY NOT NULL REFERENCES run (id),
+  data     BLOB NOT NULL
+) STRICT;
+
+-- The token ids of a run, packed. They can be read as text, so a shared copy
+-- leaves them out. The run's body holds the sha256 of the blob.
+CREATE TABLE tokens (
   run_id   TEXT PRIMARY KEY NOT NULL REFERENCES run (id),
   data     BLOB NOT NULL
 ) STRICT;

@@ -24,8 +24,8 @@ type Parts struct {
 	Config              Part
 	Plan, Prediction    Part
 	Private             []byte // nil when nothing is private
-	Samples             []byte // packed columns; nil when there are none
-	SampleCount         int
+	Samples             []byte // packed times; nil when there are none
+	Tokens              []byte // packed token ids, private too; nil when there are none
 }
 
 // RunBody is the stored form of a run: the document with what is held
@@ -49,6 +49,8 @@ type RunBody struct {
 	TokenManage  *int     `json:"token_manage_ns,omitempty"`
 	SampleCount  int      `json:"sample_count"`
 	SampleSHA    string   `json:"sample_sha256,omitempty"`
+	TokenCount   int      `json:"token_count"`
+	TokenSHA     string   `json:"token_sha256,omitempty"`
 	ExperimentID string   `json:"experiment,omitempty"`
 	Slot         *Slot    `json:"slot,omitempty"`
 	Attempt      int      `json:"attempt,omitempty"`
@@ -93,9 +95,11 @@ func Dissect(r Run, experiment string, slot Slot, attempt int) (*Parts, error) {
 	if err := p.plan(&r); err != nil {
 		return nil, err
 	}
-	p.Samples, p.SampleCount = PackSamples(SamplesOf(&r))
-	if p.SampleCount > 0 {
-		body.SampleCount, body.SampleSHA = p.SampleCount, HashID(p.Samples)
+	if p.Samples, body.SampleCount = PackSamples(SamplesOf(&r)); p.Samples != nil {
+		body.SampleSHA = HashID(p.Samples)
+	}
+	if p.Tokens = PackTokens(r.Tokens); p.Tokens != nil {
+		body.TokenCount, body.TokenSHA = len(r.Tokens), HashID(p.Tokens)
 	}
 	body.Machine, body.Build, body.Model = p.Machine.ID, p.Build.ID, p.Model.ID
 	body.EnvBefore, body.EnvAfter, body.Config = p.EnvBefore.ID, p.EnvAfter.ID, p.Config.ID

@@ -6,81 +6,104 @@ import (
 	"math"
 )
 
-// Samples are a run's per-token columns. Columns may differ in length: a
-// column that was not recorded is empty.
+// Samples are the per-token times of a run, in nanoseconds. Columns may differ
+// in length: one that was not recorded is empty. The tokens themselves are not
+// among them: whoever has the tokenizer can read those.
 type Samples struct {
-	Tokens   []int32
-	NS       []int64 // nanoseconds of each decoded token
+	NS       []int64 // of each decoded token
 	WaitNS   []int64 // of those, waiting for reads
 	ManageNS []int64 // of those, cache management
 }
 
 // SamplesOf returns the columns of a run.
-func SamplesOf(r *Run) Samples {
-	return Samples{r.Tokens, r.TokenNS, r.TokenWaitNS, r.TokenManageNS}
-}
+func SamplesOf(r *Run) Samples { return Samples{r.TokenNS, r.TokenWaitNS, r.TokenManageNS} }
 
-// packVersion is the first byte of packed samples.
+// packVersion is the first byte of packed columns.
 const packVersion = 1
 
-// PackSamples packs the columns, each as its length and then the zigzag varints
-// of the differences between neighbours: some five bytes a token. It returns
-// nil when all are empty, and the length of the longest column.
+// PackSamples packs the columns and says how long the longest is; nil when all
+// are empty.
 func PackSamples(s Samples) ([]byte, int) {
-	n := max(len(s.Tokens), len(s.NS), len(s.WaitNS), len(s.ManageNS))
+	n := max(len(s.NS), len(s.WaitNS), len(s.ManageNS))
 	if n == 0 {
 		return nil, 0
 	}
-	buf := make([]byte, 0, 2+6*n)
-	buf = append(buf, packVersion)
-	buf = packColumn(buf, len(s.Tokens), func(i int) int64 { return int64(s.Tokens[i]) })
-	for _, col := range [][]int64{s.NS, s.WaitNS, s.ManageNS} {
-		buf = packColumn(buf, len(col), func(i int) int64 { return col[i] })
-	}
-	return buf, n
+	return packColumns(s.NS, s.WaitNS, s.ManageNS), n
 }
 
-func packColumn(buf []byte, n int, at func(int) int64) []byte {
-	buf = binary.AppendUvarint(buf, uint64(n))
-	var last int64
-	for i := range n {
-		v := at(i)
-		buf = binary.AppendVarint(buf, v-last)
-		last = v
+// UnpackSamples is the inverse of PackSamples.
+func UnpackSamples(blob []byte) (s Samples, err error) {
+	cols, err := unpackColumns(blob, 3)
+	if err != nil || cols == nil {
+		return s, err
+	}
+	return Samples{cols[0], cols[1], cols[2]}, nil
+}
+
+// PackTokens packs token ids; nil when there are none.
+func PackTokens(tokens []int32) []byte {
+	if len(tokens) == 0 {
+		return nil
+	}
+	col := make([]int64, len(tokens))
+	for i, t := range tokens {
+		col[i] = int64(t)
+	}
+	return packColumns(col)
+}
+
+// UnpackTokens is the inverse of PackTokens.
+func UnpackTokens(blob []byte) ([]int32, error) {
+	cols, err := unpackColumns(blob, 1)
+	if err != nil || cols == nil {
+		return nil, err
+	}
+	tokens := make([]int32, len(cols[0]))
+	for i, v := range cols[0] {
+		if v < math.MinInt32 || v > math.MaxInt32 {
+			return nil, fmt.Errorf("packed column: token %d does not fit", v)
+		}
+		tokens[i] = int32(v)
+	}
+	return tokens, nil
+}
+
+// packColumns writes each column as its length and then the zigzag varints of
+// the differences between neighbours: some three bytes a value.
+func packColumns(cols ...[]int64) []byte {
+	buf := []byte{packVersion}
+	for _, col := range cols {
+		buf = binary.AppendUvarint(buf, uint64(len(col)))
+		var last int64
+		for _, v := range col {
+			buf = binary.AppendVarint(buf, v-last)
+			last = v
+		}
 	}
 	return buf
 }
 
-// UnpackSamples is the inverse of PackSamples. It fails on a blob that is cut
-// short or says more than it holds, and never allocates more than the blob
-// could hold.
-func UnpackSamples(blob []byte) (Samples, error) {
-	var s Samples
+// unpackColumns fails on a blob that is cut short or says more than it holds,
+// and never allocates more than the blob could hold.
+func unpackColumns(blob []byte, n int) ([][]int64, error) {
 	if len(blob) == 0 {
-		return s, nil
+		return nil, nil
 	}
 	if blob[0] != packVersion {
-		return s, fmt.Errorf("token samples: packing %d is not known", blob[0])
+		return nil, fmt.Errorf("packed columns: packing %d is not known", blob[0])
 	}
-	cols := make([][]int64, 4)
+	cols := make([][]int64, n)
 	rest := blob[1:]
 	var err error
 	for i := range cols {
 		if cols[i], rest, err = unpackColumn(rest); err != nil {
-			return s, fmt.Errorf("token samples, column %d: %w", i, err)
+			return nil, fmt.Errorf("packed column %d: %w", i, err)
 		}
 	}
 	if len(rest) > 0 {
-		return s, fmt.Errorf("token samples: %d bytes too many", len(rest))
+		return nil, fmt.Errorf("packed columns: %d bytes too many", len(rest))
 	}
-	for _, v := range cols[0] {
-		if v < math.MinInt32 || v > math.MaxInt32 {
-			return s, fmt.Errorf("token samples: token %d does not fit", v)
-		}
-		s.Tokens = append(s.Tokens, int32(v))
-	}
-	s.NS, s.WaitNS, s.ManageNS = cols[1], cols[2], cols[3]
-	return s, nil
+	return cols, nil
 }
 
 func unpackColumn(buf []byte) (col []int64, rest []byte, err error) {

@@ -49,27 +49,13 @@ type Event struct {
 	At      time.Time `json:"at"`
 }
 
-// Fact is one probed fact.
-type Fact struct {
-	Name       string             `json:"name"`
-	State      string             `json:"state"` // yes, no, unknown, value
-	Value      float64            `json:"value"`
-	Text       string             `json:"text,omitempty"` // value of a fact that is a word
-	Unit       string             `json:"unit,omitempty"`
-	Spread     float64            `json:"spread"`
-	Provenance planner.Provenance `json:"provenance"`
-	Reason     string             `json:"reason,omitempty"`
-	CostS      float64            `json:"cost_s"`
-	At         time.Time          `json:"at"`
-}
-
 // Profile is what one probe of a machine found, for one model or none.
 type Profile struct {
-	ID        string    `json:"id"`
-	MachineID string    `json:"machine_id"`
-	ModelID   string    `json:"model_id,omitempty"`
-	At        time.Time `json:"at"`
-	Facts     []Fact    `json:"facts"`
+	ID        string             `json:"id"`
+	MachineID string             `json:"machine_id"`
+	ModelID   string             `json:"model_id,omitempty"`
+	At        time.Time          `json:"at"`
+	Facts     []planner.FactLine `json:"facts"`
 }
 
 // Histogram is a distribution of stack distances: one pass over a routing gives
