@@ -54,11 +54,11 @@ BENCH ?= .
 bench: build peers ## run the benchmarks, llama.cpp's own tools beside ours
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m $(PKG)
 
-docs: build ## regenerate the generated regions under docs/
-	bin/bmoe report --docs docs
+docs: build ## regenerate what is generated under docs/
+	@.ci/docs
 
-docs-check: build ## fail if a generated region under docs/ is out of date
-	bin/bmoe report --docs docs --check
+docs-check: build ## fail if something generated under docs/ is out of date
+	@.ci/docs --check
 
 peers: setup ## build llama-bench, llama-completion, llama-perplexity on our libraries
 	@$(SETUP)/peers.sh peers
