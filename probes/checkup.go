@@ -6,12 +6,6 @@ import (
 	"fmt"
 )
 
-// LockLimit is what an unprivileged process may lock in memory (bytes);
-// limited is false when there is no bound.
-func (h *Host) LockLimit() (limit int64, limited bool, err error) {
-	return h.rlimit("Max locked memory")
-}
-
 // DirectReads tries one read of the file at path past the page cache and
 // compares it with an ordinary one. Nil means that it works and tells the truth.
 func DirectReads(path string) error {

@@ -17,7 +17,7 @@ func init() { register(newDoctorCommand) }
 
 func newDoctorCommand(a *app) *cobra.Command {
 	var asJSON bool
-	c := checkup{libraries: engine.Libraries, host: probes.Local(), directReads: probes.DirectReads}
+	c := checkup{libraries: engine.Libraries, host: probes.Local(), locks: probes.Local().Locks, directReads: probes.DirectReads}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "what is missing on this machine, and how to get it",

@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/probes"
 	"github.com/bmoe/bmoe/results"
 )
@@ -20,6 +21,7 @@ type checkup struct {
 	model, db   string
 	host        *probes.Host
 	libraries   func() (dir, module string, err error)
+	locks       func(hold planner.Fact[int64]) planner.LockFacts
 	directReads func(path string) error
 }
 
@@ -64,19 +66,18 @@ const modestLock = 256 << 20
 
 func (c checkup) checkLocks() finding {
 	const name = "memory locks"
-	limit, limited, err := c.host.LockLimit()
+	in := c.locks(c.host.Memory().Holdable).InPlace
+	n, ok := in.Get()
 	switch {
-	case err != nil:
-		return finding{name, stateWarning, "the limit cannot be read: " + err.Error(), "--cache-pin and --dense-weights pinned will lock what they are granted and say so"}
-	case limited && limit < modestLock:
+	case !ok:
+		return finding{name, stateWarning, "how much may be locked is unknown: " + in.Reason, "--cache-pin and --dense-weights pinned will lock what they are granted and say so"}
+	case n < modestLock:
 		return finding{
-			name, stateWarning, humanize.IBytes(uint64(limit)) + " may be locked; more needs a privilege or a higher limit",
+			name, stateWarning, fmt.Sprintf("%s may be locked (%s)", humanize.IBytes(uint64(max(0, n))), in.Reason),
 			"to lock the cache or the dense weights: `ulimit -l unlimited` as root, or LimitMEMLOCK=infinity in a systemd unit",
 		}
-	case limited:
-		return fine(name, humanize.IBytes(uint64(limit))+" may be locked")
 	}
-	return fine(name, "no limit on what may be locked")
+	return fine(name, fmt.Sprintf("%s may be locked (%s)", humanize.IBytes(uint64(n)), in.Reason))
 }
 
 func (c checkup) checkDatabase(ctx context.Context) finding {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bmoe/bmoe/engine/synth"
+	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/probes"
 )
 
@@ -22,15 +23,19 @@ func healthy(t *testing.T) checkup {
 	t.Helper()
 	host := probes.Local()
 	host.Files = fstest.MapFS{
-		"proc/meminfo":     {Data: []byte("MemTotal: 8000000 kB\nMemFree: 6000000 kB\nMemAvailable: 6000000 kB\nCached: 0 kB\nShmem: 0 kB\nSwapFree: 0 kB\n")},
-		"proc/self/limits": {Data: []byte("Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         unlimited            unlimited            bytes\n")},
+		"proc/meminfo": {Data: []byte("MemTotal: 8000000 kB\nMemFree: 6000000 kB\nMemAvailable: 6000000 kB\nCached: 0 kB\nShmem: 0 kB\nSwapFree: 0 kB\n")},
 	}
 	return checkup{
 		host:        host,
 		db:          filepath.Join(t.TempDir(), "deep", "results.db"),
 		libraries:   func() (string, string, error) { return "/opt/bmoe/lib", "haswell", nil },
+		locks:       lockable(planner.MeasuredFact[int64](1<<30, 0, "limit of 1 GiB")),
 		directReads: func(string) error { return nil },
 	}
+}
+
+func lockable(f planner.Fact[int64]) func(planner.Fact[int64]) planner.LockFacts {
+	return func(planner.Fact[int64]) planner.LockFacts { return planner.LockFacts{InPlace: f} }
 }
 
 func smallModel(t *testing.T) string {
@@ -49,9 +54,6 @@ func TestDoctorFindings(t *testing.T) {
 	if err := os.WriteFile(text, []byte("these are notes, not results"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lockLimit := func(c *checkup, text string) {
-		c.host.Files.(fstest.MapFS)["proc/self/limits"] = &fstest.MapFile{Data: []byte("Max locked memory  " + text + "  bytes\n")}
-	}
 	for name, tc := range map[string]struct {
 		damage func(c *checkup)
 		find   string // the finding that changes
@@ -64,10 +66,9 @@ func TestDoctorFindings(t *testing.T) {
 		"cpu module":           {func(*checkup) {}, "cpu module", stateOK, "haswell"},
 		"free memory":          {func(*checkup) {}, "memory", stateOK, "5.7 GiB may be held"},
 		"memory unreadable":    {func(c *checkup) { delete(c.host.Files.(fstest.MapFS), "proc/meminfo") }, "memory", stateWarning, "unknown"},
-		"locks unlimited":      {func(*checkup) {}, "memory locks", stateOK, "no limit"},
-		"locks of 8 MiB":       {func(c *checkup) { lockLimit(c, "8388608 8388608") }, "memory locks", stateWarning, "8.0 MiB"},
-		"locks of 1 GiB":       {func(c *checkup) { lockLimit(c, "1073741824 1073741824") }, "memory locks", stateOK, "1.0 GiB"},
-		"locks unreadable":     {func(c *checkup) { lockLimit(c, "many") }, "memory locks", stateWarning, "cannot be read"},
+		"locks of 8 MiB":       {func(c *checkup) { c.locks = lockable(planner.MeasuredFact[int64](8<<20, 0, "small limit")) }, "memory locks", stateWarning, "8.0 MiB may be locked (small limit)"},
+		"locks of 1 GiB":       {func(*checkup) {}, "memory locks", stateOK, "1.0 GiB"},
+		"locks unreadable":     {func(c *checkup) { c.locks = lockable(planner.UnknownFact[int64]("no limits file", "")) }, "memory locks", stateWarning, "no limits file"},
 		"results to be made":   {func(*checkup) {}, "results", stateOK, "made by the first run"},
 		"results below a file": {func(c *checkup) { c.db = filepath.Join(text, "results.db") }, "results", stateMissing, "not a"},
 		"results are not ours": {func(c *checkup) { c.db = text }, "results", stateMissing, text},
