@@ -21,24 +21,24 @@ const (
 // not ours is ever touched. It reports whether there is a ledger: a missing or
 // empty file is none, and fine.
 func inspect(path string) (exists bool, err error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	if !info.Mode().IsRegular() {
-		return false, &Fault{Path: path, Kind: ErrNotDatabase, Detail: "not a regular file", Hint: "give --db the path of a file"}
+	if !info.Mode().IsRegular() { // a pipe would not even open
+		return false, &Fault{Path: path, Kind: ErrNotDatabase, Detail: "not a regular file", Hint: "give the path of a file"}
 	}
 	if info.Size() == 0 {
 		return false, nil
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
 	head := make([]byte, headerSize)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {

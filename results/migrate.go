@@ -76,10 +76,7 @@ func upgrade(ctx context.Context, db *sql.DB, path string, target int) error {
 		return err
 	}
 	if have > len(steps) {
-		return &Fault{
-			Path: path, Kind: ErrNewer, Detail: fmt.Sprintf("schema %d, this program knows up to %d", have, len(steps)),
-			Hint: "update bmoe; nothing was changed",
-		}
+		return newer(path, have, len(steps))
 	}
 	if have >= target {
 		return nil
@@ -138,4 +135,11 @@ func backup(ctx context.Context, db *sql.DB, path string, version int) error {
 		return fmt.Errorf("backup before migrating: %w", faultOf(name, err))
 	}
 	return nil
+}
+
+func newer(path string, have, know int) error {
+	return &Fault{
+		Path: path, Kind: ErrNewer, Detail: fmt.Sprintf("schema %d, this program knows up to %d", have, know),
+		Hint: "update bmoe; nothing was changed",
+	}
 }

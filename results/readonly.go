@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,7 @@ import (
 // the file is opened as immutable.
 func openReadOnly(ctx context.Context, path string) (*Store, error) {
 	s := &Store{path: path, readOnly: true}
-	version, err := s.attachReader(ctx, path)
+	version, _, err := s.attachReader(ctx, path)
 	if err != nil {
 		s.Close()
 		return nil, faultOf(path, err)
@@ -27,10 +28,7 @@ func openReadOnly(ctx context.Context, path string) (*Store, error) {
 	switch {
 	case version > len(steps):
 		s.Close()
-		return nil, &Fault{
-			Path: path, Kind: ErrNewer, Detail: fmt.Sprintf("schema %d, this program knows up to %d", version, len(steps)),
-			Hint: "update bmoe; nothing was changed",
-		}
+		return nil, newer(path, version, len(steps))
 	case version < len(steps):
 		if err := s.readCopy(ctx, path); err != nil {
 			s.Close()
@@ -40,26 +38,34 @@ func openReadOnly(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) attachReader(ctx context.Context, path string) (version int, err error) {
-	if s.reader, err = connect(path, "mode=ro"); err != nil {
-		return 0, err
+// attachReader opens the file for reading and says with which parameters that
+// worked.
+func (s *Store) attachReader(ctx context.Context, path string) (version int, params string, err error) {
+	params = "mode=ro"
+	if s.reader, err = connect(path, params); err != nil {
+		return 0, "", err
 	}
 	s.reader.SetMaxOpenConns(4)
 	if version, err = probeReader(ctx, s.reader); err == nil {
-		return version, nil
+		return version, params, nil
 	}
-	// No place for the shared-memory file. Without a log nobody is writing.
+	if errors.As(faultOf(path, err), new(*Fault)) && IsDataFault(faultOf(path, err)) {
+		return 0, "", err
+	}
+	// There is no place for the shared-memory file; without a log nobody writes.
 	if walSize(path) > 0 {
-		return 0, &Fault{
+		return 0, "", &Fault{
 			Path: path, Kind: ErrReadOnly, Detail: "its write-ahead log " + filepath.Base(path) + "-wal holds results that are not in it yet",
 			Hint: "copy both files to a folder that can be written and open the copy", cause: err,
 		}
 	}
 	s.reader.Close()
-	if s.reader, err = connect(path, "mode=ro&immutable=1"); err != nil {
-		return 0, err
+	params = "mode=ro&immutable=1"
+	if s.reader, err = connect(path, params); err != nil {
+		return 0, "", err
 	}
-	return probeReader(ctx, s.reader)
+	version, err = probeReader(ctx, s.reader)
+	return version, params, err
 }
 
 // probeReader reads the version and one page of the schema.

@@ -71,7 +71,7 @@ func rowFault(table, key string, content []byte) string {
 		return fmt.Sprintf("%d bytes are more than a row may have", len(content))
 	}
 	if e.target == nil {
-		return blobFault(table, content)
+		return columnsFault(table, content)
 	}
 	if e.sealed {
 		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != key {
@@ -89,7 +89,7 @@ func rowFault(table, key string, content []byte) string {
 	return numbersFault(target)
 }
 
-func blobFault(table string, blob []byte) string {
+func columnsFault(table string, blob []byte) string {
 	var err error
 	if table == "tokens" {
 		_, err = record.UnpackTokens(blob)
@@ -98,6 +98,34 @@ func blobFault(table string, blob []byte) string {
 	}
 	if err != nil {
 		return err.Error()
+	}
+	return ""
+}
+
+// blobFault says what is wrong with the blob beside a body, or "". SQL calls it
+// as bmoe_blob_fault(table, body, data).
+func blobFault(table string, body, data []byte) string {
+	var sealed struct {
+		SHA string `json:"data_sha256"`
+	}
+	if err := json.Unmarshal(body, &sealed); err != nil {
+		return err.Error()
+	}
+	raw := data
+	var err error
+	switch table {
+	case "trace":
+		raw, err = gunzip(data)
+	case "histogram":
+		_, err = unpackBins(data)
+	default:
+		return ""
+	}
+	if err != nil {
+		return err.Error()
+	}
+	if record.HashID(raw) != sealed.SHA {
+		return "its data is not what its body says"
 	}
 	return ""
 }
