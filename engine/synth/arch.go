@@ -1,6 +1,9 @@
 package synth
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // arch is how llama.cpp names and shapes the tensors of an architecture.
 type arch struct {
@@ -38,26 +41,30 @@ func keysShared(b *builder) {
 
 // attnPlain is grouped-query attention.
 func attnPlain(b *builder, layer int) {
-	p := blk(layer)
-	q, kv := int64(b.heads*b.head), int64(b.headsKV*b.head)
-	b.weight(p+"attn_q.weight", b.unit(), int64(b.Embd), q)
-	b.weight(p+"attn_k.weight", b.unit(), int64(b.Embd), kv)
-	b.weight(p+"attn_v.weight", b.unit(), int64(b.Embd), kv)
-	b.weight(p+"attn_output.weight", attnGain*b.gain()*over(q), q, int64(b.Embd))
+	b.attention(layer, math.Sqrt(locality/math.Sqrt(float64(b.head))))
 }
+
+// normedStripe is the stripe's share in queries and keys that a norm follows.
+const normedStripe = 1.5
 
 // attnNormed has a norm per head.
 func attnNormed(b *builder, layer int) {
-	attnPlain(b, layer)
-	b.norm(blk(layer)+"attn_q_norm.weight", int64(b.head), 0)
-	b.norm(blk(layer)+"attn_k_norm.weight", int64(b.head), 0)
+	b.attention(layer, normedStripe)
+	b.normsQK(layer, int64(b.head), int64(b.head))
 }
 
 // attnWideNorm has one norm over all heads.
 func attnWideNorm(b *builder, layer int) {
-	attnPlain(b, layer)
-	b.norm(blk(layer)+"attn_q_norm.weight", int64(b.heads*b.head), 0)
-	b.norm(blk(layer)+"attn_k_norm.weight", int64(b.headsKV*b.head), 0)
+	b.attention(layer, normedStripe)
+	b.normsQK(layer, int64(b.heads*b.head), int64(b.headsKV*b.head))
+}
+
+// normsQK adds norms of queries and keys whose size makes up for the norm.
+func (b *builder) normsQK(layer int, q, k int64) {
+	const share = normedStripe * normedStripe / (1 + normedStripe*normedStripe)
+	size := math.Sqrt(locality / math.Sqrt(float64(b.head)) / share)
+	b.around(blk(layer)+"attn_q_norm.weight", size, 0.05, q)
+	b.around(blk(layer)+"attn_k_norm.weight", size, 0.05, k)
 }
 
 func attnBiased(b *builder, layer int) {
@@ -65,6 +72,35 @@ func attnBiased(b *builder, layer int) {
 	b.vector(blk(layer)+"attn_q.bias", 0.1, int64(b.heads*b.head))
 	b.vector(blk(layer)+"attn_k.bias", 0.1, int64(b.headsKV*b.head))
 	b.vector(blk(layer)+"attn_v.bias", 0.1, int64(b.headsKV*b.head))
+}
+
+// attention adds the four matrices. stripe is what the pattern adds to each
+// value of a query and of a key.
+func (b *builder) attention(layer int, stripe float64) {
+	p := blk(layer)
+	q, kv := int64(b.heads*b.head), int64(b.headsKV*b.head)
+	level := stripe * b.grown(layer) / float64(b.patternWidth())
+	b.striped(p+"attn_q.weight", level, q)
+	b.striped(p+"attn_k.weight", level, kv)
+	b.striped(p+"attn_v.weight", 0, kv)
+	b.weight(p+"attn_output.weight", attnGain*b.gain()*over(q), q, int64(b.Embd))
+}
+
+// striped adds a random matrix whose every row has the pattern, times level,
+// where the residual stream has it.
+func (b *builder) striped(name string, level float64, rows int64) {
+	q := b.quant
+	if q.encode == nil {
+		q = quants["q8_0"]
+	}
+	stripe := b.pattern()
+	for i := range stripe {
+		stripe[i] *= float32(level)
+	}
+	src := &stripedSource{randomSource: *b.random(name, q, b.unit()), row: q.rowBytes(int64(b.Embd))}
+	src.stripe = make([]byte, q.rowBytes(int64(len(stripe))))
+	q.encode(src.stripe, stripe)
+	b.add(name, q, src, int64(b.Embd), rows)
 }
 
 // ffnPlain is routed experts and nothing else.

@@ -1,26 +1,36 @@
 package synth
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Routing has to depend on the token and its context, and yet some experts
 // have to be picked more often than others, in models without a router bias.
 // So an eighth of the residual stream carries the same pattern of +1 and -1
 // for every token; each router row is random over the rest, which makes its
 // logit a normal variate of the hidden state, plus a multiple of the pattern,
-// which makes a constant. With logits z = bias + noise an expert is picked when
-// z exceeds some threshold t, so with probability Phi((bias-t)/spread): the
-// bias that gives a wanted probability p is spread times the quantile of p.
-// Attention and the head do not see the pattern: their norms are 0 there.
+// which makes a constant. How large a constant gives an expert its share is
+// found by simulating the choice (see biases).
+//
+// Real routing also has a memory: neighbouring tokens share experts. It comes
+// from attention, which here sees the pattern through equal weights in every
+// query and key row. The rotation of positions then makes the score fall with
+// the logarithm of the distance, so attention falls as a power of it, and each
+// token's state holds a mean of the tokens just before it.
 
 // routerSpread is the standard deviation of router logits over tokens.
 const routerSpread = 1.5
 
 // patternWidth is how many values of the residual stream are the pattern.
 func (s Spec) patternWidth() int {
-	if s.Skew == 0 {
-		return 0
-	}
-	return s.Embd / 8
+	return max(32, s.Embd/8/32*32)
+}
+
+// grown is the size of the residual stream before a layer, 1 at the first: the
+// pattern's share shrinks by it, as layers add to the stream.
+func (s Spec) grown(layer int) float64 {
+	return math.Sqrt(1 + growth*float64(layer)/float64(s.Layers))
 }
 
 // popularity is the wanted share of tokens that pick the expert of each rank:
@@ -53,6 +63,41 @@ func popularity(experts, used int, skew float64) []float64 {
 	}
 }
 
+// biases are the constants to add to each rank's standard normal logit so that
+// the highest used logits are those of each rank as often as popularity wants.
+func biases(experts, used int, skew float64) []float64 {
+	want := popularity(experts, used, skew)
+	z := make([]float64, experts)
+	if skew == 0 || used >= experts {
+		return z
+	}
+	for i, p := range want {
+		z[i] = probit(p) // right if the lowest logit picked never varied
+	}
+	const rounds, tokens = 12, 2000
+	logits, sorted := make([]float64, experts), make([]float64, experts)
+	for round := range rounds {
+		r := newRNG(uint64(round), "popularity", 0)
+		picked := make([]float64, experts)
+		for range tokens {
+			for i := range logits {
+				logits[i] = z[i] + r.gauss()
+			}
+			copy(sorted, logits)
+			slices.Sort(sorted)
+			for i, l := range logits {
+				if l >= sorted[experts-used] {
+					picked[i]++
+				}
+			}
+		}
+		for i, p := range want {
+			z[i] += 0.7 * (probit(p) - probit((picked[i]+0.5)/(tokens+1)))
+		}
+	}
+	return z
+}
+
 // router is one layer's router rows.
 func (s Spec) router(name string, layer int) source {
 	width := s.patternWidth()
@@ -62,11 +107,9 @@ func (s Spec) router(name string, layer int) source {
 	}
 	r := newRNG(s.Seed, name+" order", 0)
 	r.shuffle(order)
-	// The pattern's share shrinks as layers add to the residual stream.
-	grown := math.Sqrt(1 + growth*float64(layer)/float64(s.Layers))
 	bias := make([]float64, s.Experts)
-	for rank, p := range popularity(s.Experts, s.Used, s.Skew) {
-		bias[order[rank]] = routerSpread * probit(p) * grown / float64(max(width, 1))
+	for rank, z := range biases(s.Experts, s.Used, s.Skew) {
+		bias[order[rank]] = routerSpread * z * s.grown(layer) / float64(width)
 	}
 	sigma := routerSpread / math.Sqrt(float64(s.Embd-width))
 	signs := s.pattern()

@@ -77,7 +77,7 @@ func (s Spec) checkNumbers() error {
 		v, low, top int
 	}{
 		{"--layers", s.Layers, 1, maxLayers}, {"--experts", s.Experts, 1, maxExperts},
-		{"--experts-used", s.Used, 1, s.Experts}, {"--embd", s.Embd, 32, 1 << 16},
+		{"--experts-used", s.Used, 1, s.Experts}, {"--embd", s.Embd, 64, 1 << 16},
 		{"--ff", s.FF, 32, 1 << 18}, {"--shards", s.Shards, 1, maxShards},
 		{"--vocab", s.Vocab, minVocab, 1 << 18}, {"--context", s.Context, 64, 1 << 24},
 		{"--dense-lead", s.DenseLead, 0, s.Layers - 1}, {"--expert-groups", s.Groups, 0, s.Experts - 1},

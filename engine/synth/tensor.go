@@ -79,3 +79,19 @@ func (s *rowSource) fill(dst []byte, unit int) {
 		dst = dst[n:]
 	}
 }
+
+// stripedSource is random blocks whose rows all begin with the same bytes.
+type stripedSource struct {
+	randomSource
+	row    int64
+	stripe []byte
+}
+
+func (s *stripedSource) unitBytes() int64 { return max(1, unitTarget/s.row) * s.row }
+
+func (s *stripedSource) fill(dst []byte, unit int) {
+	s.randomSource.fill(dst, unit)
+	for ; len(dst) > 0; dst = dst[s.row:] {
+		copy(dst, s.stripe)
+	}
+}
