@@ -60,33 +60,53 @@ func (st *planning) streamRows() {
 	}
 }
 
-// lockRows is the second account, where it exists.
+// lockRows is the second account, where there is one with a total. A store
+// that states none is bounded by what may be held alone.
 func (st *planning) lockRows() {
 	if !st.stream {
 		return
 	}
-	total, known := st.locks.inBytes, st.locks.inKnown
-	if st.locks.storeKnown {
-		total, known = max(total, st.locks.storeBytes), true
-	}
-	if st.device.locked > 0 {
-		st.row("prefill device", st.device.locked, CeilingLockable, "")
-	}
-	if st.dense.locked > 0 {
-		st.row("other weights", st.dense.locked, CeilingLockable, "whole")
-	}
-	if st.cache.locked > 0 {
-		st.row("expert cache", st.cache.locked, CeilingLockable, "")
-	}
+	total, known := st.lockTotal()
 	if !known {
 		if st.cache.request {
 			st.row("may be locked", 0, CeilingLimit, "unmeasured")
 		}
 		return
 	}
+	if st.device.locked > 0 {
+		st.row("prefill device", st.device.locked, CeilingLockable, "")
+	}
+	if st.dense.locked > 0 && st.denseCounted() {
+		st.row("other weights", st.dense.locked, CeilingLockable, "")
+	}
+	if st.cache.locked > 0 {
+		st.row("expert cache", st.cache.locked, CeilingLockable, "")
+	}
 	st.row("free", total-st.charged(CeilingLockable), CeilingLockable, "")
 	st.row("may be locked", total, CeilingLimit, CeilingLockable)
 }
+
+// lockTotal is the lockable ceiling: one total where the store and locks in
+// place share it, the sum where they do not.
+func (st *planning) lockTotal() (int64, bool) {
+	v := &st.locks
+	switch {
+	case v.shared:
+		total := v.inBytes
+		if v.storeKnown {
+			total = max(total, v.storeBytes)
+		}
+		return total, v.inKnown || v.storeKnown
+	case v.storeKnown && v.inKnown:
+		return v.storeBytes + v.inBytes, true
+	case v.storeKnown:
+		return v.storeBytes, true
+	}
+	return v.inBytes, v.inKnown
+}
+
+// denseCounted reports whether a pinned dense set draws on the total.
+func (st *planning) denseCounted() bool { return st.locks.shared || st.locks.storeKnown }
 
 func (st *planning) row(name string, bytes int64, ceiling, note string) {
 	st.plan.Ledger = append(st.plan.Ledger, LedgerRow{Row: name, Bytes: bytes, Ceiling: ceiling, Note: note})

@@ -15,6 +15,7 @@ type modelView struct {
 	experts int64
 	used    int64
 	slices  []SliceClass
+	quant   string  // of most routed bytes
 	pad     float64 // arena bytes per expert byte: slots are read at the drive's alignment
 }
 
@@ -35,6 +36,9 @@ func viewModel(m *ModelFacts, used int, align int64) modelView {
 	}
 	if v.layer == 0 && v.layers > 0 {
 		v.layer = v.routed / v.layers
+	}
+	if q := m.Quants.Value; len(q) > 0 {
+		v.quant = q[0].Quant
 	}
 	v.pad = 1
 	if v.routed > 0 && v.layers > 0 {
@@ -79,18 +83,25 @@ func (v *modelView) sliceBytes() int64 {
 // whole is the arena that holds every expert.
 func (v *modelView) whole() int64 { return int64(float64(v.routed) * v.pad) }
 
-// repackable is the share of routed bytes that the CPU can repack.
+// repackable is the share of routed bytes that the CPU can repack. Where the
+// slices do not say, it is the type the repacked rate was measured with.
 func (v *modelView) repackable() float64 {
-	var all, can float64
+	var all, flagged, same float64
 	for _, s := range v.slices {
 		b := float64(s.Bytes) * float64(max(s.Layers, 1))
 		all += b
 		if s.Repackable {
-			can += b
+			flagged += b
+		}
+		if s.Quant == v.quant {
+			same += b
 		}
 	}
-	if all == 0 {
-		return 0
+	switch {
+	case all == 0:
+		return 1
+	case flagged > 0:
+		return flagged / all
 	}
-	return can / all
+	return same / all
 }

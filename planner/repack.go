@@ -15,14 +15,9 @@ func (st *planning) chooseRepack() {
 	if st.pinned("repack") {
 		return
 	}
-	if st.m.repackable() == 0 && len(st.m.slices) > 0 {
-		st.keep("repack", Decision{Provenance: Derived, Topic: "repack",
-			Brief: "Weights keep the file's layout; none of the experts has another.", Reason: "no expert type in the file has a repacked layout on this CPU"})
-		return
-	}
 	if !okPlain || !okPacked || !st.p.Overheads.RepackRate.OK() || !st.cache.known {
 		st.keep("repack", Decision{Provenance: Unprobed, Topic: "repack",
-			Brief: "Whether to lay weights out anew is left to the default; its price was not measured.", Reason: "owed: the one-token matmul with and without repacked weights, and the rate of repacking"})
+			Brief: "Whether to lay weights out anew is left to the default; its price was not measured.", Reason: "owed: the one-token matmul with and without repacked weights, and the rate of repacking; " + st.p.Host.NarrowRepack.Reason})
 		return
 	}
 	miss := 1 - st.hitRate(st.cache.bytes).Point

@@ -40,15 +40,27 @@ func WriteText(w io.Writer, p *Plan, explain bool) error {
 	return err
 }
 
+// widestValue is how far a value may push the column that follows it.
+const widestValue = 24
+
 func writeDecisions(w io.Writer, list []Decision, explain bool) error {
-	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var knob, value, prov int
 	for _, d := range list {
-		fmt.Fprintf(tab, "%s\t%s\t[%s]\t%s\n", d.Knob, d.Value, d.Provenance, d.Brief)
-		if explain {
-			fmt.Fprintf(tab, "\t\t\t    %s: %s\n", d.Topic, d.Reason)
+		knob, prov = max(knob, len(d.Knob)), max(prov, len(d.Provenance)+2)
+		if len(d.Value) <= widestValue {
+			value = max(value, len(d.Value))
 		}
 	}
-	return tab.Flush()
+	for _, d := range list {
+		line := fmt.Sprintf("%-*s  %-*s  %-*s  %s\n", knob, d.Knob, value, d.Value, prov, "["+string(d.Provenance)+"]", d.Brief)
+		if explain {
+			line += fmt.Sprintf("    %s: %s\n", d.Topic, d.Reason)
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeLedgerTable puts both ceilings side by side. Each column adds up to its
