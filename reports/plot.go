@@ -1,0 +1,189 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Plots are told apart by shape and dash first and by grey second, so that they
+// survive a black and white printer.
+var (
+	black = color.Gray{Y: 0}
+	grey  = color.Gray{Y: 120}
+	light = color.Gray{Y: 205}
+)
+
+var glyphs = []draw.GlyphDrawer{
+	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.PlusGlyph{},
+}
+
+var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {1, 4}, {12, 4}}
+
+const (
+	plotWidth  = 17 * vg.Centimeter
+	plotHeight = 10 * vg.Centimeter
+	plotDPI    = 144
+)
+
+// newPlot is a plot with our type sizes.
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.TextStyle.Font = sans(12)
+	p.Title.Padding = 6
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font = sans(11)
+		a.Tick.Label.Font = sans(10)
+		a.Padding = 4
+	}
+	p.Legend.TextStyle.Font = sans(10)
+	p.Legend.Padding = 2
+	p.Legend.Top = true
+	return p
+}
+
+func sans(size font.Length) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
+}
+
+// render draws a plot in both formats.
+func render(p *plot.Plot, name, caption string, height vg.Length) (Figure, error) {
+	f := Figure{Name: name, Caption: caption}
+	svg := vgsvg.New(plotWidth, height)
+	p.Draw(inset(draw.New(svg)))
+	var b bytes.Buffer
+	if _, err := svg.WriteTo(&b); err != nil {
+		return f, fmt.Errorf("plot %s: %w", name, err)
+	}
+	// The file names one font only; say what to take where it is missing.
+	f.SVG = bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
+	b = bytes.Buffer{}
+	img := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(plotWidth, height), vgimg.UseDPI(plotDPI))}
+	p.Draw(inset(draw.New(img)))
+	if _, err := img.WriteTo(&b); err != nil {
+		return f, fmt.Errorf("plot %s: %w", name, err)
+	}
+	f.PNG = b.Bytes()
+	return f, nil
+}
+
+// inset leaves a margin, so that glyphs and labels at the edge stay whole.
+func inset(c draw.Canvas) draw.Canvas { return draw.Crop(c, 4, -10, 4, -6) }
+
+// line is a polyline in the n-th dash.
+func line(xy plotter.XYs, width vg.Length, c color.Color, dash int) (*plotter.Line, error) {
+	l, err := plotter.NewLine(xy)
+	if err != nil {
+		return nil, err
+	}
+	l.Width, l.Color, l.Dashes = width, c, dashes[dash%len(dashes)]
+	return l, nil
+}
+
+// points is a scatter in the n-th shape.
+func points(xy plotter.XYs, size vg.Length, c color.Color, shape int) (*plotter.Scatter, error) {
+	s, err := plotter.NewScatter(xy)
+	if err != nil {
+		return nil, err
+	}
+	s.GlyphStyle = draw.GlyphStyle{Color: c, Radius: size, Shape: glyphs[shape%len(glyphs)]}
+	return s, nil
+}
+
+// addLine and addPoints draw and, with a name, enter the legend.
+func addLine(p *plot.Plot, xy plotter.XYs, width vg.Length, c color.Color, dash int, name string) error {
+	l, err := line(xy, width, c, dash)
+	if err != nil {
+		return err
+	}
+	p.Add(l)
+	if name != "" {
+		p.Legend.Add(name, l)
+	}
+	return nil
+}
+
+func addPoints(p *plot.Plot, xy plotter.XYs, size vg.Length, c color.Color, shape int, name string) error {
+	s, err := points(xy, size, c, shape)
+	if err != nil {
+		return err
+	}
+	p.Add(s)
+	if name != "" {
+		p.Legend.Add(name, s)
+	}
+	return nil
+}
+
+// segment is the two ends of a straight line.
+func segment(x0, y0, x1, y1 float64) plotter.XYs { return plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}} }
+
+// names are the ticks of an axis whose positions 0, 1, 2... have names.
+type names []string
+
+// Ticks places every name at its position.
+func (n names) Ticks(_, _ float64) []plot.Tick {
+	out := make([]plot.Tick, len(n))
+	for i, s := range n {
+		out[i] = plot.Tick{Value: float64(i), Label: s}
+	}
+	return out
+}
+
+// percentTicks are five to ten labelled ticks at round distances.
+type percentTicks struct{}
+
+// Ticks returns the ticks between two bounds.
+func (percentTicks) Ticks(lo, hi float64) []plot.Tick {
+	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/4)))
+	for _, m := range []float64{5, 2} {
+		if (hi-lo)/(step*m) >= 4 {
+			step *= m
+			break
+		}
+	}
+	var out []plot.Tick
+	for i := math.Ceil(lo / step); i*step <= hi; i++ {
+		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(math.Round(i*step*1e6)/1e6, 'f', -1, 64)})
+	}
+	return out
+}
+
+// logTicks are 1, 2 and 5 in every decade, labelled in plain figures.
+type logTicks struct{}
+
+// Ticks returns the ticks between two positive bounds.
+func (logTicks) Ticks(lo, hi float64) []plot.Tick {
+	var out []plot.Tick
+	if lo <= 0 {
+		return nil
+	}
+	for d := math.Floor(math.Log10(lo)); d <= math.Ceil(math.Log10(hi)); d++ {
+		for _, m := range []float64{1, 2, 5} {
+			if v := m * math.Pow(10, d); v >= lo*(1-1e-9) && v <= hi*(1+1e-9) {
+				out = append(out, plot.Tick{Value: v, Label: digits(v, 1)})
+			}
+		}
+	}
+	return out
+}
+
+// logAxes makes both axes logarithmic over one range that holds lo and hi with
+// some air.
+func logAxes(p *plot.Plot, lo, hi float64) {
+	lo, hi = lo/1.3, hi*1.3
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = lo, hi, lo, hi
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = logTicks{}, logTicks{}
+}

@@ -1,0 +1,47 @@
+package reports
+
+import (
+	"fmt"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/bmoe/bmoe/results/record"
+)
+
+// driftFigure shows every run's rate in the order they were run, so that a
+// machine that slows down is seen.
+func driftFigure(e record.Experiment, v record.Verdict, runs []record.StoredRun) (Figure, bool, error) {
+	byArm := map[string]plotter.XYs{}
+	n, top := 0, 0.0
+	for _, r := range runs {
+		if s := r.Run.Measured.DecodeSPerToken; s > 0 {
+			byArm[r.Slot.Arm] = append(byArm[r.Slot.Arm], plotter.XY{X: float64(r.Slot.Index), Y: 1 / s})
+			n++
+			top = max(top, 1/s)
+		}
+	}
+	if n < 2 {
+		return Figure{}, false, nil
+	}
+	p := newPlot("Every run, in the order run", "run index", "decode, t/s")
+	for i, a := range e.Arms {
+		xy := byArm[a.Name]
+		if len(xy) == 0 {
+			continue
+		}
+		if err := addLine(p, xy, 0.6, light, 0, ""); err != nil {
+			return Figure{}, false, err
+		}
+		if err := addPoints(p, xy, 3.5, black, i, fmt.Sprintf("%s (n = %d)", a.Name, len(xy))); err != nil {
+			return Figure{}, false, err
+		}
+	}
+	p.Add(plotter.NewGrid())
+	p.Y.Min, p.Y.Max = 0, top*1.25 // room for the legend
+	caption := fmt.Sprintf("Decode rate by run index; n = %s.", count(n, "run", "runs"))
+	if v.Drift != nil {
+		caption += fmt.Sprintf(" Drift %s %% a run (%s %% CI %s to %s %%).", signedPercent(v.Drift.Estimate), percent(v.Drift.Level), signedPercent(v.Drift.Lo), signedPercent(v.Drift.Hi))
+	}
+	f, err := render(p, "drift-"+short(e.ID), caption, plotHeight)
+	return f, err == nil, err
+}
