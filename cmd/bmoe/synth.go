@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/bmoe/bmoe/engine/synth"
@@ -21,6 +23,8 @@ func init() { register(newSynthCmd) }
 
 type synthFlags struct {
 	spec  synth.Spec
+	from  string // llama2.c weights to start from
+	noise float64
 	out   string
 	force bool
 	json  bool
@@ -34,16 +38,27 @@ func newSynthCmd(a *app) *cobra.Command {
 		Long: `Writes a random Mixture-of-Experts model in GGUF, of any size, that stock
 llama.cpp loads. Its text is noise; its layout, its graph and the way its router
 spreads over the experts are those of a real model. The same flags and seed give
-the same bytes.`,
+the same bytes.
+
+With --from-llama2c it makes one of a small dense llama2.c checkpoint that can
+still write: every expert is the dense feed-forward layer with its units in
+another order and --noise. --embd and --ff then only widen, with zeros.`,
 		Example: `  bmoe synth -o m.gguf
   bmoe synth -o big.gguf --layers 24 --experts 128 --embd 1024 --ff 512 --type q4_0 --skew 0.8
-  bmoe synth -o split.gguf --shards 4`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if f.out == "" {
-				return usageError{fmt.Errorf("synth needs a file to write"), "add -o FILE"}
+  bmoe synth -o split.gguf --shards 4
+  bmoe synth -o story.gguf --from-llama2c stories260K.bin tok512.bin --experts 64 --noise 0.05`,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.from == "" {
+				return exactArgs(0, "no arguments")(c, args)
 			}
-			return runSynth(c.Context(), a, f)
+			return exactArgs(1, "the tokenizer after --from-llama2c WEIGHTS")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			write, err := f.writer(c.Flags(), args)
+			if err != nil {
+				return usageError{err, "see `bmoe synth --help`"}
+			}
+			return runSynth(c.Context(), a, f, write)
 		},
 	}
 	bindSynth(cmd, f)
@@ -66,6 +81,8 @@ func bindSynth(cmd *cobra.Command, f *synthFlags) {
 	fs.IntVar(&s.Shards, "shards", s.Shards, "files to split the model into")
 	fs.IntVar(&s.Vocab, "vocab", s.Vocab, "tokens")
 	fs.IntVar(&s.Context, "context", s.Context, "context length, in tokens")
+	fs.StringVar(&f.from, "from-llama2c", "", "make the model of these llama2.c `WEIGHTS`; the tokenizer follows as an argument")
+	fs.Float64Var(&f.noise, "noise", 0, "with --from-llama2c: noise on every expert weight, relative to it")
 	fs.BoolVar(&f.force, "force", false, "replace files that exist")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 }
@@ -76,12 +93,50 @@ type synthDoc struct {
 	synth.Summary
 }
 
-func runSynth(ctx context.Context, a *app, f *synthFlags) error {
-	if err := f.spec.Check(); err != nil {
-		return usageError{err, "see `bmoe synth --help`"}
+// modelWriter writes the model that the flags describe.
+type modelWriter func(ctx context.Context, o synth.Options) (synth.Summary, error)
+
+// writer checks the flags and says what to write.
+func (f *synthFlags) writer(fs *pflag.FlagSet, args []string) (modelWriter, error) {
+	if f.out == "" {
+		return nil, errors.New("synth needs a file to write: add -o FILE")
 	}
+	if f.from == "" {
+		if fs.Changed("noise") {
+			return nil, errors.New("--noise: only with --from-llama2c")
+		}
+		return func(ctx context.Context, o synth.Options) (synth.Summary, error) {
+			return synth.Write(ctx, f.out, f.spec, o)
+		}, f.spec.Check()
+	}
+	for _, name := range []string{"arch", "layers", "skew", "vocab", "context"} {
+		if fs.Changed(name) {
+			return nil, fmt.Errorf("--%s: comes from the weights with --from-llama2c", name)
+		}
+	}
+	u := synth.Upcycle{
+		Weights: f.from, Tokenizer: args[0], Experts: f.spec.Experts, Used: f.spec.Used, Type: "q8_0",
+		Noise: f.noise, Seed: f.spec.Seed, Shards: f.spec.Shards,
+	}
+	// The widths and the type have other defaults here: those of the weights,
+	// and one that keeps a small model's text.
+	if fs.Changed("type") {
+		u.Type = f.spec.Type
+	}
+	if fs.Changed("embd") {
+		u.Embd = f.spec.Embd
+	}
+	if fs.Changed("ff") {
+		u.FF = f.spec.FF
+	}
+	return func(ctx context.Context, o synth.Options) (synth.Summary, error) {
+		return synth.WriteUpcycled(ctx, f.out, u, o)
+	}, u.Check()
+}
+
+func runSynth(ctx context.Context, a *app, f *synthFlags, write modelWriter) error {
 	progress, finish := byteProgress(a.stderr, "writing")
-	sum, err := synth.Write(ctx, f.out, f.spec, synth.Options{Force: f.force, Progress: progress})
+	sum, err := write(ctx, synth.Options{Force: f.force, Progress: progress})
 	finish()
 	if err != nil {
 		return err

@@ -115,8 +115,8 @@ func syllables(piece func(string), more func() bool) {
 	}
 }
 
-// write adds the tokenizer to the metadata.
-func (v *vocab) write(k *keys) {
+// writeLists adds the tokens and the control tokens' numbers to the metadata.
+func (v *vocab) writeLists(k *keys) {
 	k.text("tokenizer.ggml.model", "llama")
 	k.texts("tokenizer.ggml.tokens", v.tokens)
 	k.f32s("tokenizer.ggml.scores", v.scores)
@@ -124,9 +124,14 @@ func (v *vocab) write(k *keys) {
 	k.u32("tokenizer.ggml.unknown_token_id", 0)
 	k.u32("tokenizer.ggml.bos_token_id", 1)
 	k.u32("tokenizer.ggml.eos_token_id", 2)
-	k.u32("tokenizer.ggml.eot_token_id", 4)
 	k.boolean("tokenizer.ggml.add_bos_token", true)
 	k.boolean("tokenizer.ggml.add_eos_token", false)
+}
+
+// write adds the whole tokenizer to the metadata.
+func (v *vocab) write(k *keys) {
+	v.writeLists(k)
+	k.u32("tokenizer.ggml.eot_token_id", 4)
 	// No space of its own at the start, so that text comes back as it went in.
 	k.boolean("tokenizer.ggml.add_space_prefix", false)
 	k.text("tokenizer.chat_template", chatTemplate)
