@@ -13,6 +13,11 @@ func (st *planning) predict() {
 		return
 	}
 	switch {
+	case st.placed && st.stream:
+		st.predictStream(pr)
+		st.unpricedPlacement(pr)
+	case st.placed:
+		st.unpricedPlacement(pr)
 	case st.stream:
 		st.predictStream(pr)
 	case st.plan.Declined || (st.plan.Regime != RegimeFits && st.plan.Regime != RegimeDense && st.plan.Regime != RegimeDevices):
@@ -20,6 +25,14 @@ func (st *planning) predict() {
 	case st.plan.Regime != RegimeDevices:
 		st.predictResident(pr)
 	}
+}
+
+// unpricedPlacement takes times back where layers are computed on devices: no
+// measurement prices what a placed layer takes. Hits and bytes stand.
+func (st *planning) unpricedPlacement(pr *Prediction) {
+	basis := "no price: layers are placed on devices; owed a timed run of the placement"
+	pr.DecodeSPerToken, pr.PrefillTokensPerS = Estimate{Basis: basis}, Estimate{Basis: basis}
+	pr.Dominant = ""
 }
 
 func (st *planning) predictStream(pr *Prediction) {
