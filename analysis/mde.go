@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
 // mdeTrials is enough for two figures; the seed is fixed so that the same
@@ -23,17 +24,36 @@ func MDE(sd float64, n int, level, power float64) float64 {
 	if !ok {
 		return math.Inf(1)
 	}
+	return -sd * quantile(lowerEnds(n, k), 1-power)
+}
+
+type design struct{ n, k int }
+
+// ends remembers the simulated ends by design: they are the same every time.
+var ends sync.Map
+
+// lowerEnds are the k-th Walsh averages of samples of n standard normal
+// differences, sorted.
+func lowerEnds(n, k int) []float64 {
+	if known, ok := ends.Load(design{n, k}); ok {
+		return known.([]float64)
+	}
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(k)))
-	ends := make([]float64, mdeTrials)
+	low := make([]float64, mdeTrials)
 	d := make([]float64, n)
-	for t := range ends {
+	for t := range low {
 		for i := range d {
 			d[i] = rng.NormFloat64()
 		}
-		ends[t] = WalshAverages(d)[k-1]
+		low[t] = WalshAverages(d)[k-1]
 	}
-	slices.Sort(ends)
-	return -sd * ends[int(math.Floor((1-power)*mdeTrials))]
+	slices.Sort(low)
+	ends.Store(design{n, k}, low)
+	return low
+}
+
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[min(int(math.Floor(q*float64(len(sorted)))), len(sorted)-1)]
 }
 
 // StdDev is the sample standard deviation of x; NaN for fewer than two.
