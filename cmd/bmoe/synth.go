@@ -81,6 +81,14 @@ func bindSynth(cmd *cobra.Command, f *synthFlags) {
 	fs.IntVar(&s.Shards, "shards", s.Shards, "files to split the model into")
 	fs.IntVar(&s.Vocab, "vocab", s.Vocab, "tokens")
 	fs.IntVar(&s.Context, "context", s.Context, "context length, in tokens")
+	fs.BoolVar(&s.Mixed, "mixed", false, "expert types that differ by layer and projection")
+	fs.BoolVar(&s.FusedGateUp, "fused-gate-up", false, "gate and up of an expert in one tensor (deepseek2)")
+	fs.BoolVar(&s.TiedHead, "tied-head", false, "no head of its own: the embedding table is the head")
+	fs.BoolVar(&s.Scaled, "scaled", false, "a scale per expert beside each expert tensor")
+	fs.IntVar(&s.DenseLead, "dense-lead", 0, "leading layers without experts (deepseek2)")
+	fs.BoolVar(&s.MTP, "mtp", false, "a trailing block for multi-token prediction (deepseek2)")
+	fs.IntVar(&s.Groups, "expert-groups", 0, "groups the experts of a layer fall into; 0: ungrouped")
+	fs.IntVar(&s.GroupsUsed, "expert-groups-used", 0, "groups a token's experts may come from")
 	fs.StringVar(&f.from, "from-llama2c", "", "make the model of these llama2.c `WEIGHTS`; the tokenizer follows as an argument")
 	fs.Float64Var(&f.noise, "noise", 0, "with --from-llama2c: noise on every expert weight, relative to it")
 	fs.BoolVar(&f.force, "force", false, "replace files that exist")
@@ -109,7 +117,7 @@ func (f *synthFlags) writer(fs *pflag.FlagSet, args []string) (modelWriter, erro
 			return synth.Write(ctx, f.out, f.spec, o)
 		}, f.spec.Check()
 	}
-	for _, name := range []string{"arch", "layers", "skew", "vocab", "context"} {
+	for _, name := range []string{"arch", "layers", "skew", "vocab", "context", "mixed", "fused-gate-up", "tied-head", "scaled", "dense-lead", "mtp", "expert-groups", "expert-groups-used"} {
 		if fs.Changed(name) {
 			return nil, fmt.Errorf("--%s: comes from the weights with --from-llama2c", name)
 		}

@@ -16,14 +16,18 @@ type arch struct {
 	scaled   bool                        // may have a scale per expert
 	lead     bool                        // may have leading dense layers
 	allKV    bool                        // as many key as query heads
+	biased   bool                        // router and experts have biases
+	norm     string                      // name of the norm before the experts; "" is the usual one
 	ownHeads bool                        // sets the head sizes itself
 }
 
 var archs = map[string]*arch{
-	"qwen3moe": {keys: keysExpertFF, attn: attnNormed, ffn: ffnPlain, tied: true, scaled: true},
-	"llama":    {keys: keysFF, attn: attnPlain, ffn: ffnPlain, tied: true, scaled: true},
-	"olmoe":    {keys: keysFF, attn: attnWideNorm, ffn: ffnPlain, allKV: true},
-	"qwen2moe": {keys: keysShared, attn: attnBiased, ffn: ffnShared},
+	"qwen3moe":  {keys: keysExpertFF, attn: attnNormed, ffn: ffnPlain, tied: true, scaled: true},
+	"llama":     {keys: keysFF, attn: attnPlain, ffn: ffnPlain, tied: true, scaled: true},
+	"olmoe":     {keys: keysFF, attn: attnWideNorm, ffn: ffnPlain, allKV: true},
+	"qwen2moe":  {keys: keysShared, attn: attnBiased, ffn: ffnShared},
+	"deepseek2": {keys: keysDeepseek, attn: attnLatent, ffn: ffnDeepseek, tied: true, fused: true, mtp: true, lead: true, ownHeads: true},
+	"gpt-oss":   {keys: keysGPTOSS, attn: attnSinks, ffn: ffnPlain, biased: true, norm: "post_attention_norm"},
 }
 
 // keysFF names the width of an expert as a dense layer's.
@@ -89,10 +93,7 @@ func (b *builder) attention(layer int, stripe float64) {
 // striped adds a random matrix whose every row has the pattern, times level,
 // where the residual stream has it.
 func (b *builder) striped(name string, level float64, rows int64) {
-	q := b.quant
-	if q.encode == nil {
-		q = quants["q8_0"]
-	}
+	q := b.dense8()
 	stripe := b.pattern()
 	for i := range stripe {
 		stripe[i] *= float32(level)

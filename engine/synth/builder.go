@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -100,25 +101,35 @@ func (b *builder) metadata() {
 
 // outer adds what is not in a layer.
 func (b *builder) outer() {
-	q := b.quant
-	if q.encode == nil {
-		q = quants["q8_0"]
-	}
+	q := b.dense8()
 	b.add("token_embd.weight", q, b.embedding(q), int64(b.Embd), int64(b.Vocab))
 	if !b.TiedHead {
 		// Control and byte tokens get no logit, so that text is made of words.
-		src := b.random("output.weight", b.quant, 2.5*b.unit())
-		src.zeroed = firstWord * b.quant.rowBytes(int64(b.Embd))
-		b.add("output.weight", b.quant, src, int64(b.Embd), int64(b.Vocab))
+		q := b.denseQuant()
+		src := b.random("output.weight", q, 2.5*b.unit())
+		src.zeroed = firstWord * q.rowBytes(int64(b.Embd))
+		b.add("output.weight", q, src, int64(b.Embd), int64(b.Vocab))
+		b.norm("output_norm.weight", int64(b.Embd), b.patternWidth())
+		return
 	}
-	b.norm("output_norm.weight", int64(b.Embd), b.patternWidth())
+	// Were its signs all alike, a tied head would always repeat the token.
+	b.values("output_norm.weight", func(i int, r *rng) float64 {
+		if z := 0.1 * float64(1-2*r.intn(2)); i >= b.patternWidth() {
+			return z
+		}
+		return 0
+	}, int64(b.Embd))
 }
 
 func (b *builder) layer(l int) {
 	p := blk(l)
-	b.norm(p+"attn_norm.weight", int64(b.Embd), 0)
+	hidden := 0
+	if b.arch.ownHeads {
+		hidden = b.patternWidth() // attention of its own kind has no use for the pattern
+	}
+	b.norm(p+"attn_norm.weight", int64(b.Embd), hidden)
 	b.arch.attn(b, l)
-	b.norm(p+"ffn_norm.weight", int64(b.Embd), 0)
+	b.norm(p+cmp.Or(b.arch.norm, "ffn_norm")+".weight", int64(b.Embd), 0)
 	b.arch.ffn(b, l)
 }
 
@@ -128,6 +139,9 @@ func (b *builder) experts(l int) {
 	d, f, e := int64(b.Embd), int64(b.FF), int64(b.Experts)
 	router := p + "ffn_gate_inp.weight"
 	b.add(router, quants["f32"], b.router(router, l), d, e)
+	if b.arch.biased {
+		b.vector(p+"ffn_gate_inp.bias", 0.05, e)
+	}
 	in, out := b.expertTypes(l)
 	if b.FusedGateUp {
 		b.expert(p+"ffn_gate_up_exps", in, b.unit(), d, 2*f, e)
@@ -142,6 +156,9 @@ func (b *builder) experts(l int) {
 func (b *builder) expert(name string, q *quant, sigma float64, dims ...int64) {
 	if b.Scaled {
 		b.around(name+".scale", 1, 0.2, dims[2])
+	}
+	if b.arch.biased {
+		b.vector(name+".bias", 0.02, dims[1], dims[2])
 	}
 	b.add(name+".weight", q, b.random(name+".weight", q, sigma), dims...)
 }
@@ -180,9 +197,25 @@ func (b *builder) random(name string, q *quant, sigma float64) *randomSource {
 	return &randomSource{seed: b.Seed, name: name, quant: q, mend: q.prepare(sigma, q.spread)}
 }
 
+// denseQuant is the type of weights that are not routed experts.
+func (b *builder) denseQuant() *quant {
+	if b.quant.expertsOnly {
+		return quants["q8_0"]
+	}
+	return b.quant
+}
+
+// dense8 is the same, or 8 bits where given values could not be written.
+func (b *builder) dense8() *quant {
+	if b.quant.encode == nil {
+		return quants["q8_0"]
+	}
+	return b.quant
+}
+
 // weight adds a random matrix of the model's type, or of one that fits its rows.
 func (b *builder) weight(name string, sigma float64, dims ...int64) {
-	q := b.quant
+	q := b.denseQuant()
 	for _, other := range []string{"q8_0", "f16"} {
 		if dims[0]%int64(q.block) != 0 {
 			q = quants[other]

@@ -20,6 +20,8 @@ type quant struct {
 	prepare func(sigma, spread float64) mender
 	encode  func(dst []byte, x []float32) // nil: cannot represent given values
 	partner string                        // the type --mixed mixes it with
+	// expertsOnly says that models of this type have other weights in 8 bits
+	expertsOnly bool
 }
 
 // mender turns random bits into valid blocks.
@@ -43,8 +45,8 @@ func init() {
 	addQuant(&quant{name: "q4_k", id: 12, fileType: 15, block: 256, bytes: 144, spread: spread4 * 48.39, prepare: mendPair(144, 0, 7.5, scales6), partner: "q6_k"})
 	addQuant(&quant{name: "q5_k", id: 13, fileType: 17, block: 256, bytes: 176, spread: spread5 * 48.39, prepare: mendPair(176, 0, 15.5, scales6), partner: "q6_k"})
 	addQuant(&quant{name: "q6_k", id: 14, fileType: 18, block: 256, bytes: 210, spread: 18.48 * 66.14, prepare: mendQ6K, partner: "q8_0"})
-	addQuant(&quant{name: "iq4_nl", id: 20, fileType: 25, block: 32, bytes: 18, spread: 69.96, prepare: mendScale(18, 0), partner: "q8_0"})
-	addQuant(&quant{name: "mxfp4", id: 39, fileType: 38, block: 32, bytes: 17, spread: 5.852, prepare: mendMXFP4, partner: "q8_0"})
+	addQuant(&quant{name: "iq4_nl", id: 20, fileType: 25, block: 32, bytes: 18, spread: 67.44, prepare: mendScale(18, 0), partner: "q8_0"})
+	addQuant(&quant{name: "mxfp4", id: 39, fileType: 38, block: 32, bytes: 17, spread: 5.852, prepare: mendMXFP4, partner: "q8_0", expertsOnly: true})
 }
 
 // Standard deviations of uniform whole numbers of 2, 4 and 5 bits.

@@ -128,7 +128,7 @@ func (s Spec) checkFeatures(a *arch) error {
 		{s.DenseLead > 0, "--dense-lead", func(a *arch) bool { return a.lead }},
 	} {
 		if f.on && !f.has(a) {
-			return fmt.Errorf("%s: llama.cpp has it not for %s; possible with --arch %s", f.flag, s.Arch, strings.Join(archsWith(f.has), " or "))
+			return fmt.Errorf("%s: not with --arch %s, which llama.cpp reads without it; use --arch %s", f.flag, s.Arch, strings.Join(archsWith(f.has), " or "))
 		}
 	}
 	if s.Groups > 1 {

@@ -27,7 +27,7 @@ func Open(path string) (*Model, error) {
 		m.Sizes = append(m.Sizes, s.size)
 	}
 	kv := newMeta(shards[0].file.Header.MetadataKV)
-	if err := m.describe(kv); err != nil {
+	if err := m.describe(kv, shards[0].used); err != nil {
 		return nil, &FileError{m.Shards[0], err}
 	}
 	if err := m.place(shards); err != nil {
@@ -90,8 +90,9 @@ func checkSibling(s *shard, i, count int) error {
 	return nil
 }
 
-// describe fills what the metadata says.
-func (m *Model) describe(kv meta) error {
+// describe fills what the metadata says; used is the experts used where the
+// file has a list of them by layer.
+func (m *Model) describe(kv meta, used int) error {
 	m.Name = kv.text("general.name")
 	m.Arch = kv.text("general.architecture")
 	if m.Arch == "" {
@@ -109,7 +110,7 @@ func (m *Model) describe(kv meta) error {
 		return fmt.Errorf("header says %d of %d layers are for multi-token prediction", m.MTPLayers, m.Layers)
 	}
 	m.Experts = kv.num(m.Arch+".expert_count", 0)
-	m.ExpertsUsed = kv.num(m.Arch+".expert_used_count", 0)
+	m.ExpertsUsed = kv.num(m.Arch+".expert_used_count", used)
 	if m.ExpertsUsed > m.Experts {
 		return fmt.Errorf("header says %d of %d experts are used", m.ExpertsUsed, m.Experts)
 	}

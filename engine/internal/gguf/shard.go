@@ -15,10 +15,10 @@ import (
 
 // shard is one file of a model, parsed.
 type shard struct {
-	path    string
-	size    int64
-	splitNo int
-	file    *parser.GGUFFile
+	path string
+	size int64
+	preface
+	file *parser.GGUFFile
 }
 
 // readShard opens and parses one file.
@@ -41,7 +41,7 @@ func readShard(path string) (*shard, error) {
 	if err != nil {
 		return nil, &FileError{path, err}
 	}
-	return &shard{path: path, size: size, splitNo: p.splitNo, file: g}, nil
+	return &shard{path: path, size: size, preface: p, file: g}, nil
 }
 
 // openRegular opens a regular file, through symlinks. Anything else is refused

@@ -22,6 +22,8 @@ const (
 	maxArray     = 1 << 24
 	maxKeptArray = 1 << 16 // arrays the library keeps, one boxed value each
 	maxDims      = 4
+
+	maxExpertsUsed = 1 << 20
 )
 
 // GGUF value types whose size is not in valueSize.
@@ -36,6 +38,7 @@ var valueSize = map[uint32]int64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1,
 // preface is what the first walk learns besides that the header is sane.
 type preface struct {
 	splitNo int // -1 if the key is absent; the library drops it
+	used    int // the largest item of an array of experts used by layer, which it skips
 }
 
 // vetter walks a header.
@@ -82,7 +85,7 @@ func (v *vetter) key(p *preface) {
 	case kind == kvString:
 		v.skip(v.length("value of "+name, maxString))
 	case kind == kvArray:
-		v.array(name)
+		v.array(name, p)
 	case valueSize[kind] == 0:
 		v.fail("key %q has the unknown value type %d", name, kind)
 	case name == "split.no" || name == "split.tensors.count":
@@ -99,7 +102,7 @@ func (v *vetter) key(p *preface) {
 }
 
 // array walks an array value.
-func (v *vetter) array(name string) {
+func (v *vetter) array(name string, p *preface) {
 	kind := v.u32()
 	limit := int64(maxArray)
 	if keptArray(name) {
@@ -114,6 +117,10 @@ func (v *vetter) array(name string) {
 		}
 	case valueSize[kind] == 0:
 		v.fail("array %q has items of type %d, which is not read", name, kind)
+	case strings.HasSuffix(name, ".expert_used_count") && n <= maxKeptArray:
+		for i := int64(0); i < n && v.err == nil; i++ {
+			p.used = max(p.used, int(min(v.uint(valueSize[kind]), maxExpertsUsed)))
+		}
 	default:
 		v.skip(n * valueSize[kind])
 	}
