@@ -15,7 +15,7 @@ import (
 // effect is e^20.
 const unbounded = 20
 
-var bandText = regexp.MustCompile(`^(better|worse|faster|slower) by (?:at least )?([0-9.]+) ?%?(?: ?(?:\.\.|to) ?([0-9.]+) ?%?)?$`)
+var bandText = regexp.MustCompile(`^(better|worse|faster|slower) by (?:at least )?(\d+(?:\.\d+)?) ?%?(?: ?(?:\.\.|to) ?(\d+(?:\.\d+)?) ?%?)?$`)
 
 // ParseBand reads a predicted effect: "better by 5%..15%", "better by 5%" (at
 // least), "worse by 2%..4%", "better", "worse", "equivalent" (within the
