@@ -39,13 +39,7 @@ func (f *probeFlags) bind(cmd *cobra.Command) {
 
 // probeAndPlan is the one way in which a command gets a plan.
 func (a *app) probeAndPlan(ctx context.Context, cfg config.Config, pins planner.Pins, f probeFlags) (planner.Profile, planner.Plan, error) {
-	opts := probes.Options{NoIO: f.noIO, Mem: f.mem, Progress: measuring(a.stderr)}
-	if probeEngine != nil {
-		opts.Engine = probeEngine()
-	}
-	if learnFacts != nil {
-		opts.Learn = learnFacts(a)
-	}
+	opts := a.probeOptions(f)
 	profile, plan, err := probes.ProbeAndPlan(ctx, cfg, pins, opts)
 	if opts.Progress != nil {
 		opts.Progress("")

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/probes"
+)
+
+// probeSchema names the shape of the document `bmoe probe --json` prints.
+const probeSchema = "bmoe.probe/1"
+
+// childTime is how long a probe's own process may take to answer.
+const childTime = 2 * time.Minute
+
+func init() { register(newProbe) }
+
+func newProbe(a *app) *cobra.Command {
+	var asJSON bool
+	var f probeFlags
+	var hold string
+	cmd := &cobra.Command{
+		Use:   "probe -m MODEL",
+		Short: "measure what a plan is made of, or say what is unknown",
+		Long: `probe prints every fact a plan may use: of the model, without loading it, of
+memory and what takes it back, of locks, cores, processors and devices, and of
+the drive under the experts. What it could not find out is unknown, with the
+reason and the measurement that would settle it.
+
+It reads about 2 GB from the model's drive (--no-io: nothing) and holds little
+memory (--mem: as much as the machine lets it keep, then gives all of it back).`,
+		Example: `  bmoe probe -m model.gguf
+  bmoe probe -m model.gguf --no-io --json
+  bmoe probe -m model.gguf --mem`,
+		Args: exactArgs(0, "no arguments; name the model with -m"),
+	}
+	k := bindKnobs(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&asJSON, "json", false, "print one JSON document")
+	fs.BoolVar(&f.mem, "mem", false, "hold memory in steps until some is taken back (intrusive)")
+	fs.BoolVar(&f.noIO, "no-io", false, "do not read the model's drive")
+	fs.BoolVar(&f.mem, "probe-mem", false, "same as --mem")
+	fs.BoolVar(&f.noIO, "no-probe-io", false, "same as --no-io")
+	fs.StringVar(&hold, probes.HoldFlag, "", "hold memory as a child of another probe")
+	for _, name := range []string{"probe-mem", "no-probe-io", probes.HoldFlag} {
+		fs.Lookup(name).Hidden = true
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if hold != "" {
+			return probes.HoldChild(cmd.Context(), hold, a.stdin, a.stdout)
+		}
+		cfg, _, err := k.resolve()
+		if err != nil {
+			return err
+		}
+		if cfg.Model == "" {
+			return usageError{fmt.Errorf("probe: no model was named"), "type `bmoe probe -m FILE`"}
+		}
+		opts := a.probeOptions(f)
+		profile, err := probes.Probe(cmd.Context(), cfg, opts)
+		if opts.Progress != nil {
+			opts.Progress("")
+		}
+		if err != nil {
+			return interrupted(cmd.Context(), err)
+		}
+		if asJSON {
+			return writeFactsJSON(a.stdout, &profile)
+		}
+		return writeFacts(a.stdout, &profile)
+	}
+	return cmd
+}
+
+// probeOptions are the options every command that plans uses: progress to a
+// terminal, the engine and the ledger where the build has them, and this
+// executable for what must happen in a child.
+func (a *app) probeOptions(f probeFlags) probes.Options {
+	opts := probes.Options{NoIO: f.noIO, Mem: f.mem, Progress: measuring(a.stderr)}
+	if probeEngine != nil {
+		opts.Engine = probeEngine()
+	}
+	if learnFacts != nil {
+		opts.Learn = learnFacts(a)
+	}
+	if exe, err := os.Executable(); err == nil {
+		opts.Hold = probes.Self(exe, childTime)
+	}
+	return opts
+}
+
+func writeFactsJSON(w io.Writer, p *planner.Profile) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Schema string             `json:"schema"`
+		Facts  []planner.FactLine `json:"facts"`
+	}{probeSchema, p.Facts()})
+}
+
+// writeFacts prints a line per fact, then what is owed.
+func writeFacts(w io.Writer, p *planner.Profile) error {
+	var b strings.Builder
+	var unknown []planner.FactLine
+	for _, f := range p.Facts() {
+		if f.State == "unknown" {
+			unknown = append(unknown, f)
+			continue
+		}
+		fmt.Fprintf(&b, "%-27s %-24s [%s]%s\n", f.Name, probes.FactText(f), f.Provenance, factMargin(f))
+		if f.Reason != "" {
+			fmt.Fprintf(&b, "%28s%s\n", "", f.Reason)
+		}
+	}
+	if len(unknown) > 0 {
+		fmt.Fprintf(&b, "\nunknown, and what would settle it:\n")
+	}
+	for _, f := range unknown {
+		fmt.Fprintf(&b, "%-27s %s\n", f.Name, f.Reason)
+		if f.Owed != "" {
+			fmt.Fprintf(&b, "%28sowed: %s\n", "", f.Owed)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// factMargin is a fact's spread and cost, where it has them.
+func factMargin(f planner.FactLine) string {
+	var s string
+	if f.Spread > 0 {
+		s += fmt.Sprintf(" spread %.0f %%", 100*f.Spread)
+	}
+	if f.CostS >= 0.001 {
+		s += fmt.Sprintf(" %.3f s", f.CostS)
+	}
+	return s
+}
