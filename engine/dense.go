@@ -17,18 +17,39 @@ import (
 type dense struct {
 	maps     [][]byte
 	mem      []byte
+	off      int // of mem in use
+	repack   *repacker
 	bytes    int64
 	locked   int64
 	refused  int64
 	released int64
+	repacked int64
+	head     tiedHead
+}
+
+// tiedHead is the output matrix of a model whose embedding table serves as one:
+// the table is looked up by row and cannot be repacked, the matmul's copy can.
+type tiedHead struct {
+	embd   llama.Tensor
+	layout *llama.Repack
+	data   uintptr
+}
+
+// weight is one tensor with where its bytes are in the file.
+type weight struct {
+	t      llama.Tensor
+	f      *gguf.Tensor
+	bytes  []byte
+	layout *llama.Repack // nil: as it is in the file
 }
 
 // placeDense gives each tensor its bytes as policy says: mmap, anon or pinned.
-func placeDense(m *gguf.Model, tensors []llama.Tensor, policy string, release bool) (_ *dense, err error) {
+// What is repacked cannot stay in the mapping and is copied whatever the policy.
+func placeDense(m *gguf.Model, tensors []llama.Tensor, policy string, release bool, r *repacker) (_ *dense, err error) {
 	if release && policy == "mmap" {
 		return nil, errors.New("--release-mmap with --dense-weights mmap: the weights live in the mapping; use --dense-weights anon")
 	}
-	d := &dense{}
+	d := &dense{repack: r}
 	defer func() {
 		if err != nil {
 			_ = d.close()
@@ -37,17 +58,11 @@ func placeDense(m *gguf.Model, tensors []llama.Tensor, policy string, release bo
 	if err := d.mapShards(m); err != nil {
 		return nil, err
 	}
-	source, err := d.sources(m, tensors)
+	weights, err := d.weights(m, tensors)
 	if err != nil {
 		return nil, err
 	}
-	if policy == "mmap" {
-		for _, t := range tensors {
-			t.Bind(address(source[t.Name()]))
-		}
-		return d, nil
-	}
-	if err := d.copyIn(tensors, source, policy == "pinned"); err != nil {
+	if err := d.place(m, weights, policy); err != nil {
 		return nil, err
 	}
 	if release {
@@ -74,13 +89,14 @@ func (d *dense) mapShards(m *gguf.Model) error {
 	return nil
 }
 
-// sources finds each tensor's bytes in the mappings and checks their size.
-func (d *dense) sources(m *gguf.Model, tensors []llama.Tensor) (map[string][]byte, error) {
+// weights finds each tensor's bytes in the mappings and checks their size.
+func (d *dense) weights(m *gguf.Model, tensors []llama.Tensor) ([]weight, error) {
 	inFile := map[string]*gguf.Tensor{}
 	for i := range m.Dense {
 		inFile[m.Dense[i].Name] = &m.Dense[i]
 	}
-	out := map[string][]byte{}
+	seen := map[string]bool{}
+	out := make([]weight, 0, len(tensors))
 	for _, t := range tensors {
 		name := t.Name()
 		f, ok := inFile[name]
@@ -90,41 +106,103 @@ func (d *dense) sources(m *gguf.Model, tensors []llama.Tensor) (map[string][]byt
 		if t.Bytes() != f.Bytes {
 			return nil, fmt.Errorf("%s: tensor %s holds %d bytes, the model's parameters ask for %d", m.Path, name, f.Bytes, t.Bytes())
 		}
-		if _, seen := out[name]; !seen {
+		if !seen[name] {
 			d.bytes += f.Bytes
 		}
-		out[name] = d.maps[f.Shard][f.Offset : f.Offset+f.Bytes]
+		seen[name] = true
+		out = append(out, weight{t, f, d.maps[f.Shard][f.Offset : f.Offset+f.Bytes], d.repack.dense(f)})
 	}
 	return out, nil
 }
 
-// copyIn copies every distinct tensor into memory of ours, 64-byte aligned,
-// and locks it if asked. A refused lock leaves ordinary memory and is counted.
-func (d *dense) copyIn(tensors []llama.Tensor, source map[string][]byte, pin bool) (err error) {
-	var size int64
-	for _, b := range source {
-		size += (int64(len(b)) + 63) &^ 63
+// place binds every weight: into the mapping, or into memory of ours, 64-byte
+// aligned and locked if asked. A refused lock leaves ordinary memory and is
+// counted.
+func (d *dense) place(m *gguf.Model, weights []weight, policy string) error {
+	size := d.headBytes(m, weights)
+	for _, w := range weights {
+		if policy != "mmap" || w.layout != nil {
+			size += (len(w.bytes) + 63) &^ 63
+		}
 	}
-	if d.mem, err = unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
-		return fmt.Errorf("reserving %d MiB for the dense weights: %w", size>>20, err)
+	if size > 0 {
+		mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			return fmt.Errorf("reserving %d MiB for the dense weights: %w", size>>20, err)
+		}
+		d.mem = mem
 	}
-	if pin {
+	if policy == "pinned" {
 		d.lock()
 	}
-	at, off := map[string]uintptr{}, 0
-	for _, t := range tensors {
-		name := t.Name()
-		if at[name] == 0 {
-			copy(d.mem[off:], source[name])
-			at[name] = address(d.mem) + uintptr(off)
-			off += (len(source[name]) + 63) &^ 63
+	at := map[string]uintptr{}
+	for _, w := range weights {
+		if at[w.f.Name] == 0 {
+			at[w.f.Name] = d.settle(&w, policy)
 		}
-		t.Bind(at[name])
+		w.t.Bind(at[w.f.Name])
 	}
-	for _, m := range d.maps {
-		_ = unix.Madvise(m, unix.MADV_DONTNEED) // the copies are what is read from now on
+	d.copyHead(m, weights)
+	if policy != "mmap" {
+		for _, m := range d.maps {
+			_ = unix.Madvise(m, unix.MADV_DONTNEED) // the copies are what is read from now on
+		}
 	}
 	return nil
+}
+
+// settle returns where a weight's bytes are to be read from now on.
+func (d *dense) settle(w *weight, policy string) uintptr {
+	if w.layout == nil && policy == "mmap" {
+		return address(w.bytes)
+	}
+	dst := d.take(len(w.bytes))
+	if w.layout == nil {
+		copy(dst, w.bytes)
+	} else {
+		w.layout.Run(dst, w.bytes)
+		w.layout.Mark(w.t)
+		d.repacked += int64(len(dst))
+	}
+	return address(dst)
+}
+
+func (d *dense) take(n int) []byte {
+	dst := d.mem[d.off : d.off+n]
+	d.off += (n + 63) &^ 63
+	return dst
+}
+
+// headLayout is the layout of a tied head, or nil.
+func (d *dense) headLayout(m *gguf.Model, weights []weight) (*weight, *llama.Repack) {
+	if !m.TiedHead {
+		return nil, nil
+	}
+	for i := range weights {
+		if weights[i].f.Name == "token_embd.weight" {
+			return &weights[i], d.repack.of(weights[i].f)
+		}
+	}
+	return nil, nil
+}
+
+func (d *dense) headBytes(m *gguf.Model, weights []weight) int {
+	w, layout := d.headLayout(m, weights)
+	if layout == nil {
+		return 0
+	}
+	return (len(w.bytes) + 63) &^ 63
+}
+
+func (d *dense) copyHead(m *gguf.Model, weights []weight) {
+	w, layout := d.headLayout(m, weights)
+	if layout == nil {
+		return
+	}
+	dst := d.take(len(w.bytes))
+	layout.Run(dst, w.bytes)
+	d.repacked += int64(len(dst))
+	d.head = tiedHead{w.t, layout, address(dst)}
 }
 
 // lock pins the copy in steps, so that a limit part way keeps what it granted.

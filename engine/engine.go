@@ -29,6 +29,7 @@ type Session struct {
 	stream  *stream.Stream
 	files   *stream.Files
 	dense   *dense
+	repack  *repacker
 	tap     *tap
 	loadS   float64
 	ubatch  int
@@ -150,8 +151,11 @@ func (s *Session) LoadSeconds() float64 { return s.loadS }
 // Notes are what a user should know about how the session was set up.
 func (s *Session) Notes() []string { return s.notes }
 
-// CPUModule names the CPU backend in use.
-func (s *Session) CPUModule() string { return llama.CPUModule() }
+// CPUModule names the CPU backend module ggml chose; "" before the first Open.
+func CPUModule() string { return llama.CPUModule() }
+
+// Verbose prints llama.cpp's log to standard error.
+func Verbose(on bool) { llama.Verbose(on) }
 
 // Release is the llama.cpp release the engine is built for.
 const Release = llama.Release
@@ -184,6 +188,7 @@ func (s *Session) Close() error {
 	if s.dense != nil {
 		errs = append(errs, s.dense.close())
 	}
+	s.repack.close()
 	errs = append(errs, s.tap.close())
 	*s = Session{cfg: s.cfg}
 	return errors.Join(errs...)

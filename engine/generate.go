@@ -39,8 +39,12 @@ type Result struct {
 	PrefillS     float64 // prompt, in seconds
 	TTFT         float64 // from the call to the first token, in seconds
 	TokenNS      []int64 // each decoded token after the first, in nanoseconds
-	LogitsHash   string  // with LogitsHash: FNV-1a of every logit's bits
-	StopReason   string  // length, eog, stop, context
+	// Of each decoded token's time, the part spent waiting for reads and the
+	// part spent managing the cache, in nanoseconds; nil for a resident model.
+	TokenWaitNS   []int64
+	TokenManageNS []int64
+	LogitsHash    string // with LogitsHash: FNV-1a of every logit's bits
+	StopReason    string // length, eog, stop, context
 }
 
 // decodeStats are the session's totals.
@@ -186,14 +190,28 @@ func (g *generation) prefill(ctx context.Context, tokens []int32) error {
 // step decodes one token.
 func (g *generation) step(ctx context.Context, tok int32) error {
 	began := time.Now()
+	wait, manage := g.s.split()
 	if err := g.s.compute(ctx, []int32{tok}, false); err != nil {
 		return err
 	}
 	d := time.Since(began)
+	if g.s.stream != nil {
+		w, m := g.s.split()
+		g.res.TokenWaitNS = append(g.res.TokenWaitNS, int64(1e9*(w-wait)))
+		g.res.TokenManageNS = append(g.res.TokenManageNS, int64(1e9*(m-manage)))
+	}
 	g.res.TokenNS = append(g.res.TokenNS, d.Nanoseconds())
 	g.s.decode.tokens++
 	g.s.decode.decodeS += d.Seconds()
 	return nil
+}
+
+// split is the time spent so far waiting for reads and managing the cache.
+func (s *Session) split() (waitS, manageS float64) {
+	if s.stream == nil {
+		return 0, 0
+	}
+	return s.stream.Spent()
 }
 
 // compute runs one graph and says why it failed.

@@ -26,7 +26,11 @@ func (s *Session) openStream() (err error) {
 	if len(s.layout.ExpertTensors) == 0 {
 		return fmt.Errorf("%s: %w; run it with --no-moe-stream", s.cfg.Model, ErrDense)
 	}
-	tensors, err := expertTensors(s.layout)
+	if s.cfg.Repack == "auto" {
+		s.cfg.Repack = "off" // only a plan has the figures that would justify it
+	}
+	s.repack = newRepacker(s.cfg.Repack)
+	tensors, err := s.expertTensors()
 	if err != nil {
 		return err
 	}
@@ -50,7 +54,8 @@ func (s *Session) openStream() (err error) {
 
 // expertTensors turns the file's expert tensors into the stream's, refusing by
 // name what the router hook cannot serve.
-func expertTensors(m *gguf.Model) ([]stream.Tensor, error) {
+func (s *Session) expertTensors() ([]stream.Tensor, error) {
+	m := s.layout
 	var out []stream.Tensor
 	for i := range m.ExpertTensors {
 		t := &m.ExpertTensors[i]
@@ -58,7 +63,11 @@ func expertTensors(m *gguf.Model) ([]stream.Tensor, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: tensor %s: expert projection %q cannot be streamed; run it with --no-moe-stream", m.Path, t.Name, t.Projection)
 		}
-		out = append(out, stream.Tensor{Layer: t.Layer, Proj: proj, Shard: t.Shard, Offset: t.Offset, Slice: t.SliceBytes})
+		st := stream.Tensor{Layer: t.Layer, Proj: proj, Shard: t.Shard, Offset: t.Offset, Slice: t.SliceBytes}
+		if layout := s.repack.of(&t.Tensor); layout != nil {
+			st.Repack = layout.Run
+		}
+		out = append(out, st)
 	}
 	return out, nil
 }
@@ -81,13 +90,16 @@ func (s *Session) placeWeights() (binder, error) {
 		if t.Bytes() != e.Bytes {
 			return nil, fmt.Errorf("%s: tensor %s holds %d bytes, the model's parameters ask for %d", s.cfg.Model, e.Name, e.Bytes, t.Bytes())
 		}
+		if layout := s.repack.of(&e.Tensor); layout != nil {
+			layout.Mark(t)
+		}
 		bound[[2]int{e.Layer, projections[e.Projection]}] = t
 	}
 	if len(bound) != len(experts) {
 		return nil, fmt.Errorf("%s: llama.cpp uses %d of the %d expert tensors in the file", s.cfg.Model, len(bound), len(experts))
 	}
 	var err error
-	s.dense, err = placeDense(s.layout, rest, s.cfg.DenseWeights, s.cfg.ReleaseMmap)
+	s.dense, err = placeDense(s.layout, rest, s.cfg.DenseWeights, s.cfg.ReleaseMmap, s.repack)
 	return bound, err
 }
 
@@ -118,6 +130,9 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 	s.hook = llama.NewHook(s.stream, s.layout.Layers, s.used(), c.UBatchSize)
 	for key, t := range bound {
 		s.hook.Expert(t, key[0], key[1])
+	}
+	if h := &s.dense.head; h.layout != nil {
+		s.hook.Head(h.embd, h.layout, h.data)
 	}
 	s.hook.Seal()
 	if c.RouteTrace != "" {

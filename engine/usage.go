@@ -63,6 +63,7 @@ func (s *Session) Counters() counters.Counters {
 		c.DenseBytes = s.dense.bytes
 		c.DenseLockedBytes, c.DensePinRefusedBytes = s.dense.locked, s.dense.refused
 		c.MmapReleasedBytes = s.dense.released
+		c.DenseRepacked = s.dense.repacked
 	}
 	c.MmapRandomBytes = s.advised
 	return c

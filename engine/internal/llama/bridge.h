@@ -14,6 +14,8 @@
 #include "gguf.h"
 #include "llama.h"
 
+#include "repack.h"
+
 // --- backends -------------------------------------------------------------
 
 // Loads every backend module found in dir and only there.
@@ -66,6 +68,8 @@ void bm_hook_free(bm_hook * h);
 // Tells the hook about one streamed expert tensor. Call before use.
 void bm_hook_expert(bm_hook * h, struct ggml_tensor * t, int layer, int proj);
 void bm_hook_seal(bm_hook * h);
+// Gives matmuls over embd a repacked copy of it instead: a tied head.
+void bm_hook_head(bm_hook * h, struct ggml_tensor * embd, const bm_repack * layout, uintptr_t data);
 // remap: the next graphs read ids through the slot table; otherwise ids stay.
 void bm_hook_mode(bm_hook * h, bool remap, bool pipeline);
 // Stops the graph that is running, from any thread, until cleared.

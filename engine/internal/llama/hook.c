@@ -23,6 +23,8 @@ struct bm_hook {
     bm_expert * experts;
     int n_experts, cap;
     int32_t * ids; // contiguous copy of a routing node's view
+    struct ggml_tensor * embd; // with a repacked copy in head, or NULL
+    struct ggml_tensor head;
     bool remap, pipeline;
     atomic_bool abort;
 };
@@ -70,6 +72,13 @@ static int by_tensor(const void * a, const void * b) {
 }
 
 void bm_hook_seal(bm_hook * h) { qsort(h->experts, h->n_experts, sizeof *h->experts, by_tensor); }
+
+void bm_hook_head(bm_hook * h, struct ggml_tensor * embd, const bm_repack * layout, uintptr_t data) {
+    h->embd = embd;
+    h->head = *embd;
+    h->head.data = (void *) data;
+    bm_repack_mark(layout, &h->head);
+}
 
 void bm_hook_mode(bm_hook * h, bool remap, bool pipeline) {
     h->remap = remap;
@@ -157,6 +166,9 @@ bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     if (t->op == GGML_OP_MUL_MAT_ID) {
         const bm_expert * e = find(h, t->src[0]);
         return e && matmul(h, t, e);
+    }
+    if (t->op == GGML_OP_MUL_MAT && h->embd && t->src[0] == h->embd) {
+        t->src[0] = &h->head;
     }
     return layer_of(h, t) >= 0;
 }

@@ -41,20 +41,25 @@ func (g *geometry) budget() int64 {
 }
 
 // phase is how far into a slot a tensor's slices begin, so that the aligned
-// read that contains a slice can land in the slot itself. Slices that are no
-// multiple of the alignment have no common phase and are read aside.
+// read that contains a slice can land in the slot itself. Slices that are read
+// aside, because they are no multiple of the alignment and so have no common
+// phase or because they are repacked, begin with the slot.
 func (g *geometry) phase(t *Tensor) int64 {
-	if t.Slice%g.align != 0 {
+	if g.aside(t) {
 		return 0
 	}
 	return t.Offset % g.align
 }
 
+// aside reports whether a tensor's slices are read into a lane's own buffer
+// first and moved from there.
+func (g *geometry) aside(t *Tensor) bool { return t.Repack != nil || t.Slice%g.align != 0 }
+
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
 // strideOf is the slot size a slice needs.
 func (g *geometry) strideOf(t *Tensor) int64 {
-	if t.Slice%g.align != 0 {
+	if g.aside(t) {
 		return roundUp(t.Slice, 64)
 	}
 	if g.phase(t) == 0 {
@@ -102,7 +107,7 @@ func (g *geometry) classes() []group {
 			// A page of phase is budgeted for every tensor of a class, or
 			// layers of one shape would fall apart by where they lie.
 			c.stride[p] = t.Slice
-			if t.Slice%g.align != 0 {
+			if g.aside(t) {
 				c.stride[p] = roundUp(t.Slice, 64)
 			}
 		}

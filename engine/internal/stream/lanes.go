@@ -46,8 +46,8 @@ type lanes struct {
 
 // laneCount is one lane's own counters, padded apart from its neighbours'.
 type laneCount struct {
-	reads, bytes atomic.Int64
-	_            [48]byte
+	reads, bytes, repacked, repackNS atomic.Int64
+	_                                [32]byte
 }
 
 const queueLength = 4096
@@ -122,7 +122,7 @@ func (l *lanes) read(lane int, r *request, slice []byte, aside *bounce) error {
 	lead := off - start
 	size := roundUp(lead+r.tensor.Slice, align)
 	buf := r.dst
-	inPlace := r.tensor.Slice%align == 0 && lead == r.phase && size <= int64(len(r.dst))
+	inPlace := r.tensor.Repack == nil && r.tensor.Slice%align == 0 && lead == r.phase && size <= int64(len(r.dst))
 	if !inPlace {
 		var err error
 		if buf, err = aside.get(size); err != nil {
@@ -136,7 +136,13 @@ func (l *lanes) read(lane int, r *request, slice []byte, aside *bounce) error {
 		}
 		return fmt.Errorf("%d of %d bytes: %w", max(int64(n)-lead, 0), r.tensor.Slice, err)
 	}
-	if !inPlace {
+	switch {
+	case r.tensor.Repack != nil:
+		began := time.Now()
+		r.tensor.Repack(slice, buf[lead:lead+r.tensor.Slice])
+		l.perLane[lane].repackNS.Add(time.Since(began).Nanoseconds())
+		l.perLane[lane].repacked.Add(r.tensor.Slice)
+	case !inPlace:
 		copy(slice, buf[lead:])
 	}
 	return nil
@@ -227,6 +233,8 @@ func (l *lanes) count(c *counters.Counters) {
 		}
 		c.Reads += n
 		c.BytesRead += l.perLane[i].bytes.Load()
+		c.RepackedBytes += l.perLane[i].repacked.Load()
+		c.RepackS += float64(l.perLane[i].repackNS.Load()) / 1e9
 	}
 	if l.src.Direct() {
 		c.DirectReads = c.Reads

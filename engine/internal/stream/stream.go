@@ -38,6 +38,9 @@ type Tensor struct {
 	Shard       int
 	Offset      int64 // of expert 0, in the shard's file
 	Slice       int64 // bytes of one expert
+	// Repack, where it is set, writes a slice in the layout the matmul wants.
+	// Lanes call it, several at once.
+	Repack func(dst, src []byte)
 }
 
 // Binder points an expert tensor at an array of n slices stride bytes apart.
@@ -210,6 +213,13 @@ func (s *Stream) dropAll() {
 		s.arenas[s.plan.groupOf[l]].release(slot)
 		s.slotOf[i] = -1
 	}
+}
+
+// Spent is the time since New that went into waiting for reads and into
+// managing the cache, in seconds.
+func (s *Stream) Spent() (wait, manage float64) {
+	c := &s.stats
+	return c.WaitRouteS + c.WaitGateS + c.WaitUpS + c.WaitDownS, c.ManageS
 }
 
 // Counters are totals since New.
