@@ -41,6 +41,10 @@ func (st *planning) cacheAboveFloor() {
 }
 
 func (st *planning) cacheOff() {
+	if st.cache.left < st.m.batch && !st.pinned("moe-stream") {
+		st.decline(fmt.Sprintf("%s is left, and the experts one token picks in one layer take %s", size(max(0, st.cache.left)), size(st.m.batch)))
+		return
+	}
 	st.disarmLock()
 	st.cache.bytes, st.cache.staging = 0, st.m.batch
 	why := fmt.Sprintf("%s is left for it, under the %s below which %s returns no hits", size(st.cache.left), size(st.floor()), st.cfg.CachePolicy)

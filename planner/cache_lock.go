@@ -62,15 +62,5 @@ func (st *planning) armLock(prov Provenance, brief, reason string) {
 // disarmLock takes the lock back when there is no cache to lock.
 func (st *planning) disarmLock() {
 	st.cache.locked, st.cache.request = 0, false
-	for _, knob := range []string{"cache-pin", "cache-pin-fit"} {
-		if !st.pinned(knob) {
-			st.erase(knob)
-		}
-	}
-	if !st.pinned("cache-pin") {
-		st.cfg.CachePin = st.def.CachePin
-	}
-	if !st.pinned("cache-pin-fit") {
-		st.cfg.CachePinFit = st.def.CachePinFit
-	}
+	st.restore("cache-pin", "cache-pin-fit")
 }

@@ -66,7 +66,7 @@ func (st *planning) missBytes(h Estimate) Estimate {
 
 func (st *planning) predictResident(pr *Prediction) {
 	packed := st.repacked()
-	t := st.residentTerms(st.weightRate(packed))
+	t := st.residentTerms(st.residentRate())
 	if !t.known {
 		pr.DecodeSPerToken.Basis = "no price: owed " + t.missing
 		return

@@ -183,19 +183,3 @@ func (st *planning) chargePinnedDevice() {
 		st.device = c
 	}
 }
-
-func (st *planning) dropDevice() {
-	st.device = deviceChoice{}
-	for _, knob := range []string{"prefill-device", "prefill-best-effort"} {
-		if st.pinned(knob) {
-			continue
-		}
-		st.erase(knob)
-	}
-	if !st.pinned("prefill-device") {
-		st.cfg.PrefillDevice = st.def.PrefillDevice
-	}
-	if !st.pinned("prefill-best-effort") {
-		st.cfg.PrefillBestEffort = st.def.PrefillBestEffort
-	}
-}

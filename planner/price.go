@@ -129,10 +129,19 @@ func (st *planning) mappedTerms() terms {
 	}
 	t.known = true
 	t.io = float64(st.m.read+st.m.cycle) / r
-	if w := st.p.Host.Narrow.Or(0); w > 0 {
+	if w := st.residentRate(); w > 0 {
 		t.dense, t.experts = float64(st.m.read)/w, float64(st.m.cycle)/w
 	}
 	return t
+}
+
+// residentRate is the rate a resident or mapped run multiplies weights at:
+// llama.cpp repacks on its own unless it is told not to.
+func (st *planning) residentRate() float64 {
+	if packed, ok := st.p.Host.NarrowRepack.Get(); ok && st.cfg.Repack != "off" {
+		return packed
+	}
+	return st.p.Host.Narrow.Or(0)
 }
 
 // weightRate is the rate the host multiplies weights at, one token wide, with

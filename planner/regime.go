@@ -81,6 +81,9 @@ func (st *planning) defaultCompute() int64 {
 // residentWidth puts the graph width back to llama.cpp's own: with the weights
 // in memory a narrow graph costs no reads.
 func (st *planning) residentWidth() {
+	if st.hold.known && st.buffers.context+st.defaultCompute() > st.hold.usable {
+		return // a wider graph would not even fit by itself
+	}
 	st.buffers.compute = st.defaultCompute()
 	if st.pinned("ubatch") || st.cfg.UBatchSize == st.def.UBatchSize {
 		return

@@ -18,12 +18,22 @@ func (st *planning) compareWithMapping() {
 	if st.pinned("moe-stream") || !st.cache.known {
 		return
 	}
-	mapped := st.mappedTerms()
-	stream := st.streamTerms(1-st.hitRate(st.cache.bytes).Point, st.weightRate(false), false)
+	mapped := st.asMapped()
+	packed := st.repacked()
+	stream := st.streamTerms(1-st.hitRate(st.cache.bytes).Point, st.weightRate(packed), packed)
 	if !mapped.known || !stream.known || stream.total() <= mapped.total() {
 		return
 	}
 	st.stopStreaming("mapping-cheaper",
 		fmt.Sprintf("Nothing is streamed: even read through the mapping a token takes %s against %s.", seconds(mapped.total()), seconds(stream.total())),
 		fmt.Sprintf("a token costs %s with the file mapped and nothing resident, %s streamed", seconds(mapped.total()), seconds(stream.total())))
+}
+
+// asMapped prices the mapping with the layout a mapped run would choose.
+func (st *planning) asMapped() terms {
+	trial := *st
+	if !st.pinned("repack") {
+		trial.cfg.Repack = st.def.Repack
+	}
+	return trial.mappedTerms()
 }
