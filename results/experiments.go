@@ -57,7 +57,29 @@ func (s *Store) Experiments(ctx context.Context) ([]record.Experiment, error) {
 	return s.experiments(ctx, "")
 }
 
+// experimentsOf returns the experiments a filter may choose runs of, without
+// what is private unless the filter asks for it.
+func (s *Store) experimentsOf(ctx context.Context, f RunFilter) ([]record.Experiment, error) {
+	cond, args := "WHERE 1", []any(nil)
+	for _, ref := range []struct{ table, column, prefix string }{{"experiment", "id", f.Experiment}, {"model", "model_id", f.Model}, {"machine", "machine_id", f.Machine}} {
+		if ref.prefix == "" {
+			continue
+		}
+		id, err := resolve(ctx, s.reader, ref.table, ref.prefix)
+		if err != nil {
+			return nil, s.fault(err)
+		}
+		cond += " AND e." + ref.column + " = ?"
+		args = append(args, id)
+	}
+	return s.readExperiments(ctx, f.Text, cond, args...)
+}
+
 func (s *Store) experiments(ctx context.Context, cond string, args ...any) ([]record.Experiment, error) {
+	return s.readExperiments(ctx, true, cond, args...)
+}
+
+func (s *Store) readExperiments(ctx context.Context, text bool, cond string, args ...any) ([]record.Experiment, error) {
 	var out []record.Experiment
 	query := "SELECT e.id, e.body, coalesce(p.body, '{}') FROM experiment e LEFT JOIN private p ON p.owner_id = e.id " +
 		cond + " ORDER BY e.registered_at, e.id"
@@ -76,7 +98,9 @@ func (s *Store) experiments(ctx context.Context, cond string, args ...any) ([]re
 			return fmt.Errorf("experiment %s: %w", short(id), err)
 		}
 		e.ID = id
-		p.RestoreExperiment(&e)
+		if text {
+			p.RestoreExperiment(&e)
+		}
 		out = append(out, e)
 		return nil
 	})

@@ -132,6 +132,9 @@ func beginRetry(ctx context.Context, conn *sql.Conn) (tx *sql.Tx, err error) {
 // mergeOne copies the tables of one attached source, parents first.
 func mergeOne(ctx context.Context, tx *sql.Tx, src *source, rep *MergeReport) error {
 	for _, e := range entities {
+		if src.public && e.private {
+			continue
+		}
 		conflicts, err := column(ctx, tx, fmt.Sprintf(
 			`SELECT s.%[2]s FROM %[3]s.%[1]s s JOIN main.%[1]s m ON m.%[2]s = s.%[2]s WHERE s.%[4]s IS NOT m.%[4]s ORDER BY 1 LIMIT %[5]d`,
 			e.table, e.key, src.schema, e.content, maxConflicts))

@@ -94,10 +94,13 @@ func (s *Store) readCopy(ctx context.Context, path string) error {
 	return err
 }
 
+// copyName is what a migrated copy is called in its folder.
+const copyName = "copy.db"
+
 // migratedCopy copies a ledger (with its log) into dir and brings the copy to
 // the newest schema.
 func migratedCopy(ctx context.Context, path, dir string) (string, error) {
-	target := filepath.Join(dir, "copy.db")
+	target := filepath.Join(dir, copyName)
 	for _, suffix := range []string{"", "-wal"} {
 		if err := copyFile(path+suffix, target+suffix); err != nil {
 			if suffix != "" && os.IsNotExist(err) {

@@ -17,6 +17,7 @@ type source struct {
 	path   string
 	dsn    string
 	schema string // name it is attached under
+	public bool   // leave out what is private
 }
 
 func (src *source) corrupt(what string) error {

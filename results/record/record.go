@@ -57,6 +57,17 @@ type Run struct {
 	Text          string   `json:"text"`
 	LogitsHash    string   `json:"logits_hash,omitempty"`
 	Warnings      []string `json:"warnings,omitempty"`
+	Peer          *Peer    `json:"peer,omitempty"` // of a run that another program measured
+}
+
+// Peer says which other program measured a run that was imported, and what it
+// said of it.
+type Peer struct {
+	Tool        string         `json:"tool"`
+	Test        string         `json:"test"` // as that tool names it: pp512, tg128
+	Repetitions int            `json:"repetitions"`
+	StddevTS    float64        `json:"stddev_ts"` // of tokens per second, over the repetitions
+	Row         map[string]any `json:"row,omitempty"`
 }
 
 // Prediction is a plan's prediction with the time it was written down.
