@@ -23,8 +23,7 @@ type runFlags struct {
 	explain     bool
 	planOnly    bool
 	requireFit  bool
-	noProbeIO   bool
-	probeMem    bool
+	probe       probeFlags
 	noRecord    bool
 	asJSON      bool
 	interactive bool
@@ -70,8 +69,7 @@ func (f *runFlags) bind(cmd *cobra.Command) {
 	fs.BoolVar(&f.explain, "plan-explain", false, "print the plan with its reasons (implies --auto)")
 	fs.BoolVar(&f.planOnly, "plan-only", false, "print the plan and stop")
 	fs.BoolVar(&f.requireFit, "require-fit", false, "do not run when no plan fits (exit code 3)")
-	fs.BoolVar(&f.noProbeIO, "no-probe-io", false, "plan without reading the drive")
-	fs.BoolVar(&f.probeMem, "probe-mem", false, "measure what memory can be kept, by holding it")
+	f.probe.bind(cmd)
 	fs.BoolVar(&f.noRecord, "no-record", false, "do not store the run")
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON document instead of the text")
 	fs.BoolVarP(&f.interactive, "interactive", "i", false, "go on with further turns from standard input")

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/bmoe/bmoe/engine"
 	"github.com/bmoe/bmoe/planner"
@@ -44,8 +46,33 @@ func (r *runner) run(ctx context.Context) error {
 
 // planAhead measures, plans, prints the plan and stores its prediction before
 // anything is run. stop means that the plan was all that was asked for.
-func (r *runner) planAhead(context.Context, *document) (stop bool, err error) {
-	return false, errors.New("--auto: no planner in this build")
+func (r *runner) planAhead(ctx context.Context, doc *document) (stop bool, err error) {
+	_, plan, err := r.app.probeAndPlan(ctx, r.cfg, r.pins, r.flags.probe)
+	if err != nil {
+		return false, err
+	}
+	r.plan = &plan
+	r.cfg = plan.Config
+	if r.flags.planOnly {
+		err := writePlan(r.app.stdout, &plan, r.flags.asJSON, r.flags.explain)
+		if err == nil && plan.Declined {
+			err = noPlanFits(&plan)
+		}
+		return true, err
+	}
+	if !r.flags.asJSON {
+		if err := planner.WriteText(r.app.stderr, &plan, r.flags.explain); err != nil {
+			return false, err
+		}
+	}
+	if plan.Declined && r.flags.requireFit {
+		return false, noPlanFits(&plan)
+	}
+	if plan.Declined {
+		fmt.Fprintln(r.app.stderr, "bmoe: no plan fits: running the model mapped, holding nothing")
+	}
+	r.made = &record.Prediction{Prediction: plan.Prediction, MadeAt: time.Now().UTC()}
+	return false, r.ledger.register(ctx, doc, r)
 }
 
 // once opens the engine, generates and stores the run, whatever came of it.
