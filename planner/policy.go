@@ -53,9 +53,6 @@ type Policy struct {
 	// MinSpread is the smallest relative half-width of a predicted time: one
 	// sample does not make an exact number.
 	MinSpread float64 `json:"min_spread"`
-	// RepackGain is how much faster a token must become before weights are
-	// repacked, as a fraction.
-	RepackGain float64 `json:"repack_gain"`
 }
 
 // DefaultPolicy returns the numbers the program ships with.
@@ -66,7 +63,6 @@ func DefaultPolicy() Policy {
 		FitsAirRatio: 0.25, CacheMinBytes: 256 << 20, LaneTolerance: 0.05, SpreadWide: 0.15,
 		ComputeShareMax: 0.10, UBatchMin: 128, UBatchDefault: 512,
 		MinBackendWin: 1.25, NMSEMax: 5e-4,
-		HitSlope: 1, HitLo: 1, HitHi: 4,
-		MinSpread: 0.05, RepackGain: 0.03,
+		HitSlope: 1, HitLo: 1, HitHi: 4, MinSpread: 0.05,
 	}
 }
