@@ -87,13 +87,13 @@ func guard(s string) string {
 }
 
 // JSONL writes one document a line: experiments, runs, verdicts, fits, each
-// with its kind.
+// saying in "entity" which it is.
 func JSONL(w io.Writer, l *Ledger) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	for _, e := range l.Experiments {
 		if err := enc.Encode(struct {
-			Kind string `json:"kind"`
+			Entity string `json:"entity"`
 			record.Experiment
 		}{"experiment", e}); err != nil {
 			return err
@@ -101,7 +101,7 @@ func JSONL(w io.Writer, l *Ledger) error {
 	}
 	for _, r := range l.Runs {
 		if err := enc.Encode(struct {
-			Kind string `json:"kind"`
+			Entity string `json:"entity"`
 			record.StoredRun
 		}{"run", r}); err != nil {
 			return err
@@ -109,7 +109,7 @@ func JSONL(w io.Writer, l *Ledger) error {
 	}
 	for _, v := range l.Verdicts {
 		if err := enc.Encode(struct {
-			Kind string `json:"kind"`
+			Entity string `json:"entity"`
 			record.Verdict
 		}{"verdict", v}); err != nil {
 			return err
@@ -117,7 +117,7 @@ func JSONL(w io.Writer, l *Ledger) error {
 	}
 	for _, f := range l.Fits {
 		if err := enc.Encode(struct {
-			Kind string `json:"kind"`
+			Entity string `json:"entity"`
 			record.Fit
 		}{"fit", f}); err != nil {
 			return err

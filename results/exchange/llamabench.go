@@ -62,7 +62,7 @@ func newBenchRow(r *record.Run, prompt, gen int64, seconds float64) benchRow {
 	}
 	values := map[string]any{
 		"build_commit": head(commit, 8), "build_number": 0, "cpu_info": r.Machine.CPU, "gpu_info": "", "backends": "CPU",
-		"model_filename": modelName(r.Model), "model_type": strings.TrimSpace(r.Model.Arch + " " + r.Model.Quant),
+		"model_filename": r.Model.Name, "model_type": strings.TrimSpace(r.Model.Arch + " " + r.Model.Quant),
 		"model_size": r.Model.Bytes, "model_n_params": 0,
 		"n_batch": orDefault(c.BatchSize, 2048), "n_ubatch": orDefault(c.UBatchSize, 512), "n_threads": orDefault(c.Threads, r.Machine.Cores),
 		"cpu_mask": "0x0", "cpu_strict": 0, "poll": 50, "type_k": c.CacheTypeK, "type_v": c.CacheTypeV,

@@ -109,7 +109,7 @@ func (row *peerRow) check() error {
 		return fmt.Errorf("n_prompt %d, n_gen %d: not a llama-bench row", row.NPrompt, row.NGen)
 	case row.NPrompt > 1<<40 || row.NGen > 1<<40:
 		return fmt.Errorf("n_prompt %d, n_gen %d: too many tokens", row.NPrompt, row.NGen)
-	case !(row.AvgTS > 0) || math.IsInf(row.AvgTS, 0):
+	case !(row.AvgTS > 1e-9 && row.AvgTS < 1e12):
 		return fmt.Errorf("avg_ts %v: want tokens per second", row.AvgTS)
 	case !(row.StddevTS >= 0) || math.IsInf(row.StddevTS, 0):
 		return fmt.Errorf("stddev_ts %v: want tokens per second", row.StddevTS)
@@ -128,7 +128,7 @@ func (row *peerRow) run(raw map[string]any, known Known) record.Run {
 		Schema: record.RunSchema, StartedAt: row.TestTime.UTC(), State: record.StateDone,
 		Build:   record.Build{LlamaCPP: row.BuildCommit},
 		Machine: record.Machine{CPU: row.CPUInfo},
-		Model:   record.Model{Name: modelName(record.Model{Name: row.ModelFilename}), Quant: row.ModelType, Bytes: row.ModelSize},
+		Model:   record.Model{Name: record.BaseName(row.ModelFilename), Quant: row.ModelType, Bytes: row.ModelSize},
 		Config:  row.config(),
 		Peer:    &record.Peer{Tool: "llama-bench", StddevTS: row.StddevTS, Repetitions: max(1, len(row.SamplesNS)), Row: raw},
 	}
@@ -154,9 +154,6 @@ func (row *peerRow) run(raw map[string]any, known Known) record.Run {
 	}
 	if row.NDepth > 0 {
 		r.Peer.Test += fmt.Sprintf(" @ d%d", row.NDepth)
-	}
-	if math.IsInf(r.Measured.DecodeSPerToken, 0) {
-		r.Measured.DecodeSPerToken = 0
 	}
 	if y := r.FinishedAt.Year(); y > 9999 {
 		r.FinishedAt = r.StartedAt

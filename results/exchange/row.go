@@ -1,8 +1,6 @@
 package exchange
 
 import (
-	"path"
-	"strings"
 	"time"
 
 	"github.com/bmoe/bmoe/results/record"
@@ -100,7 +98,7 @@ func NewRow(s record.StoredRun, levers map[string]string) Row {
 		MachineID: r.Machine.ID, OS: r.Machine.OS, Arch: r.Machine.Arch, CPU: r.Machine.CPU,
 		Cores: int64(r.Machine.Cores), RAMBytes: r.Machine.RAMBytes, Storage: r.Machine.Storage,
 		Commit: r.Build.Commit, LlamaCPP: r.Build.LlamaCPP, CPUModule: r.Build.CPUModule,
-		ModelID: r.Model.ID, ModelName: modelName(r.Model), ModelArch: r.Model.Arch, Quant: r.Model.Quant,
+		ModelID: r.Model.ID, ModelName: r.Model.Name, ModelArch: r.Model.Arch, Quant: r.Model.Quant,
 		ModelBytes: r.Model.Bytes, Layers: int64(r.Model.Layers), Experts: int64(r.Model.Experts),
 		ExpertsUsed: int64(r.Model.ExpertsUsed), RoutedBytes: r.Model.RoutedBytes, TokenCycle: r.Model.TokenCycle,
 		MoeStream: r.Config.MoeStream, CacheMB: int64(r.Config.CacheMB), CachePolicy: r.Config.CachePolicy,
@@ -123,18 +121,6 @@ func tool(r *record.Run) string {
 		return r.Peer.Tool
 	}
 	return "bmoe"
-}
-
-// modelName drops folders: a name may have been taken from a path.
-func modelName(m record.Model) string {
-	return path.Base("/" + strings.ReplaceAll(m.Name, `\`, "/"))[max(0, boolInt(m.Name == "")):]
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (row *Row) place(s record.StoredRun, levers map[string]string) {

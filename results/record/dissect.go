@@ -76,7 +76,7 @@ func Dissect(r Run, experiment string, slot Slot, attempt int) (*Parts, error) {
 	utc(&r.StartedAt, &r.FinishedAt, &r.EnvBefore.At, &r.EnvAfter.At)
 	private := takeRun(&r)
 	var err error
-	body := RunBody{Run: r, ModelName: r.Model.Name, ExperimentID: experiment, Attempt: attempt}
+	body := RunBody{Run: r, ModelName: BaseName(r.Model.Name), ExperimentID: experiment, Attempt: attempt}
 	if experiment != "" {
 		body.Slot = &slot
 	}
@@ -195,6 +195,7 @@ func DissectExperiment(e Experiment) (Part, []byte, error) {
 	utc(&e.RegisteredAt)
 	private := &Private{Label: e.Machine.Label}
 	e.Machine.Label = ""
+	e.Model.Name = BaseName(e.Model.Name)
 	e.Machine.ID, e.Build.ID, e.Model.ID = e.Machine.ContentID(), e.Build.ContentID(), e.Model.ContentID()
 	e.Arms = slices.Clone(e.Arms)
 	for i := range e.Arms {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
@@ -155,6 +156,12 @@ func (p *Private) RestoreExperiment(e *Experiment) {
 			knobs.restore(&e.Arms[i].Config)
 		}
 	}
+}
+
+// BaseName is the last part of a path of any system: a model may be named by
+// its file, never by where that lies.
+func BaseName(name string) string {
+	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
 // pathLike finds absolute and home-relative paths, drive letters and
