@@ -20,6 +20,7 @@ type Host struct {
 	Arch     string
 	PageSize int64 // bytes
 	Now      func() time.Time
+	local    bool // this machine, which may be asked in other ways too
 }
 
 // Local is the machine this process runs on.
@@ -30,6 +31,7 @@ func Local() *Host {
 		Arch:     runtime.GOARCH,
 		PageSize: int64(os.Getpagesize()),
 		Now:      time.Now,
+		local:    true,
 	}
 }
 

@@ -34,6 +34,9 @@ func (h *Host) ramTotal() (int64, bool) {
 	if info, err := h.keyedFile("/proc/meminfo"); err == nil {
 		return info.first("MemTotal")
 	}
+	if !h.local {
+		return 0, false
+	}
 	return systemRAM()
 }
 
@@ -50,7 +53,7 @@ func (h *Host) cpuName() string {
 	if board, err := h.word("/sys/firmware/devicetree/base/model"); err == nil {
 		return strings.Trim(board, "\x00")
 	}
-	if _, recorded := h.Files.(interface{ Recorded() }); recorded {
+	if !h.local {
 		return ""
 	}
 	return strings.TrimSpace(cpuid.CPU.BrandName)
@@ -112,7 +115,7 @@ func (h *Host) coreCount() (cores, threads int) {
 			seen[pkg+":"+core] = true
 		}
 	}
-	if threads == 0 {
+	if threads == 0 && h.local {
 		return systemCores()
 	}
 	if len(seen) == 0 {

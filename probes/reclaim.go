@@ -77,7 +77,7 @@ func (h *Host) reclaim(r memoryReading) planner.Fact[planner.Reclaim] {
 		return h.swapReclaim(swap, r)
 	}
 	for _, l := range r.limits.all {
-		if l.Hard {
+		if total, ok := r.meminfo["MemTotal"]; l.Hard && (!ok || l.Bytes < total) {
 			return planner.MeasuredFact(planner.ReclaimKill, 0, "no swap to go to, and "+l.Name+" ends what exceeds it")
 		}
 	}
