@@ -12,6 +12,11 @@ import (
 // never been measured against itself.
 const assumedNoise = 0.03
 
+// AssumedNoise is the scatter taken where there is no ledger to ask.
+func AssumedNoise() (sd float64, source string) {
+	return assumedNoise, "assumed; `bmoe sweep --aa` measures it"
+}
+
 // ExpectedNoise is the scatter of like runs: from this machine's latest A/A
 // experiment on the model and metric, or assumed.
 func ExpectedNoise(ctx context.Context, store Store, machine, model, metric string) (sd float64, source string) {

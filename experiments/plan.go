@@ -49,7 +49,7 @@ func PlanArms(p planner.Plan) (arms []record.Arm, allowed map[string][]string) {
 			revert(&c, k)
 		}
 		name := armWithout + knob
-		arms = append(arms, record.Arm{Name: name, Value: show(lookup(knob), &c), Config: c})
+		arms = append(arms, record.Arm{Name: name, Value: Shown(lookup(knob), &c), Config: c})
 		allowed[name] = config.Diff(&plan, &c)
 	}
 	return arms, allowed

@@ -102,11 +102,11 @@ func canonical(p *config.Param, text string) (string, error) {
 	if err := p.Set(&c, text); err != nil {
 		return "", err
 	}
-	return show(p, &c), nil
+	return Shown(p, &c), nil
 }
 
-// show is the knob's value in c as an arm's name has it.
-func show(p *config.Param, c *config.Config) string {
+// Shown is the knob's value in c as an arm's name has it.
+func Shown(p *config.Param, c *config.Config) string {
 	v := p.Get(c)
 	switch {
 	case p.Kind == config.Bool && v == "true":
