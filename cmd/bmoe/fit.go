@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmoe/bmoe/analysis"
+	"github.com/bmoe/bmoe/engine/cachepolicy"
+	"github.com/bmoe/bmoe/reports"
+	"github.com/bmoe/bmoe/results"
+	"github.com/bmoe/bmoe/results/record"
+)
+
+func init() { register(newFitCommand) }
+
+// fitMethod versions what a stored fit was computed by.
+const fitMethod = "hitfit/1"
+
+// fitLevel is the nominal level of the intervals and of the shape's test.
+const fitLevel = 0.95
+
+type fitFlags struct {
+	model    string
+	all      bool
+	trace    string
+	policy   string
+	json     bool
+	plot     string
+	noRecord bool
+}
+
+func newFitCommand(a *app) *cobra.Command {
+	var f fitFlags
+	cmd := &cobra.Command{
+		Use:   "fit",
+		Short: "how the hit rate follows from the cache's size, and how good predictions were",
+		Long: `Fits the hit rate h against the share f of the routed experts held: the clamped
+line min(1, k f) that the planner uses, the saturating 1 - exp(-a f), and the
+measured curve where there is one. It says plainly when the line is the wrong
+shape. Fits from the ledger are stored there, and the next plan reads them.`,
+		Example: `  bmoe fit -m model.gguf
+  bmoe fit --all
+  bmoe fit --trace route.csv --plot plots`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return fitCommand(c.Context(), a, f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&f.model, "model", "m", "", "fit this model's runs (GGUF file, or an id or name in the ledger)")
+	fs.BoolVar(&f.all, "all", false, "fit all models' runs together, and each class of expert count and width")
+	fs.StringVar(&f.trace, "trace", "", "fit the LRU curve of this routing trace")
+	fs.StringVar(&f.policy, "policy", "", "cache policy whose runs are fitted (default: the one with most runs)")
+	fs.BoolVar(&f.json, "json", false, "print one JSON document")
+	fs.StringVar(&f.plot, "plot", "", "folder to write the plot to, as SVG and PNG")
+	fs.BoolVar(&f.noRecord, "no-record", false, "do not store the fit")
+	return cmd
+}
+
+// fitInput is what is fitted.
+type fitInput struct {
+	source  string
+	policy  string
+	points  []analysis.HitPoint
+	curve   func(f float64) float64
+	ids     []string           // of the runs
+	runs    []record.StoredRun // to score their predictions
+	machine string             // of the fit, where there is one
+	model   record.Model       // the same
+}
+
+func fitCommand(ctx context.Context, a *app, f fitFlags) error {
+	chosen := 0
+	for _, on := range []bool{f.model != "", f.all, f.trace != ""} {
+		if on {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return usageError{errors.New("fit takes one of -m MODEL, --all and --trace FILE"), "for example `bmoe fit --all`"}
+	}
+	if f.policy != "" && !slices.Contains(cachepolicy.Names(), f.policy) {
+		return usageError{fmt.Errorf("--policy %q is no cache policy", f.policy), fmt.Sprintf("give one of %v", cachepolicy.Names())}
+	}
+	if f.trace != "" {
+		return fitTrace(a, f)
+	}
+	return fitLedger(ctx, a, f)
+}
+
+func fitTrace(a *app, f fitFlags) error {
+	if f.policy != "" && f.policy != cachepolicy.LRU {
+		return usageError{fmt.Errorf("--policy %s: a trace's curve is LRU's", f.policy), "`bmoe trace replay` gives the other policies"}
+	}
+	t, err := readTrace(f.trace)
+	if err != nil {
+		return err
+	}
+	r, _ := analysis.NewRouting(t)
+	points, curve := analysis.TraceHits(r, analysis.FitBudgets(r), t.Model)
+	in := fitInput{source: "trace " + filepath.Base(f.trace), policy: cachepolicy.LRU, points: points, curve: curve}
+	in.model.Name = t.Model
+	doc, fit, err := fitDocument(in)
+	if err != nil {
+		return withHint(fmt.Errorf("trace %s: %w", f.trace, err), "record more tokens: `bmoe run --route-trace FILE -n 128`")
+	}
+	return a.printFit(f, doc, in, fit)
+}
+
+func fitLedger(ctx context.Context, a *app, f fitFlags) (err error) {
+	s, err := openStore(ctx, a.dbPath, results.Options{ReadOnly: f.noRecord})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := s.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	in, err := ledgerInput(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	doc, fit, err := fitDocument(in)
+	if err != nil {
+		return withHint(fmt.Errorf("%s, policy %s: %w", in.source, in.policy, err), "make streamed runs at several cache sizes: `bmoe sweep -m MODEL --lever cache-mb`")
+	}
+	if f.all {
+		doc.Groups = fitClasses(in)
+	}
+	if !f.noRecord {
+		if doc.FitID, err = s.SaveFit(ctx, fitRecord(in, fit)); err != nil {
+			return ledgerFault(err)
+		}
+	}
+	return a.printFit(f, doc, in, fit)
+}
+
+// ledgerInput collects the points of the runs that the flags choose.
+func ledgerInput(ctx context.Context, s *results.Store, f fitFlags) (fitInput, error) {
+	in := fitInput{source: "all runs"}
+	filter := results.RunFilter{}
+	if f.model != "" {
+		m, err := ledgerModel(ctx, s, f.model)
+		if err != nil {
+			return in, err
+		}
+		filter.Model, in.model, in.source = m.ID, m, "runs of "+m.Name
+	}
+	runs, err := s.Runs(ctx, filter)
+	if err != nil {
+		return in, ledgerFault(err)
+	}
+	in.runs = runs
+	in.policy = f.policy
+	if in.policy == "" {
+		in.policy = commonPolicy(runs)
+	}
+	in.points, in.ids = analysis.RunHits(runs, in.policy)
+	for i := range runs {
+		switch id := runs[i].Run.Machine.ID; {
+		case i == 0:
+			in.machine = id
+		case in.machine != id:
+			in.machine = ""
+		}
+	}
+	return in, nil
+}
+
+// commonPolicy is the policy with most runs that can be fitted.
+func commonPolicy(runs []record.StoredRun) string {
+	best, most := cachepolicy.A2D, 0
+	for _, name := range cachepolicy.Names() {
+		if p, _ := analysis.RunHits(runs, name); len(p) > most {
+			best, most = name, len(p)
+		}
+	}
+	return best
+}
+
+// printFit writes the plot, if asked for, and the document.
+func (a *app) printFit(f fitFlags, doc *fitDoc, in fitInput, fit *analysis.HitFit) error {
+	if f.plot != "" {
+		fig, err := reports.HitsFigure("hits-fit", in.source+", "+in.policy, in.points, fit)
+		if err != nil {
+			return err
+		}
+		if err := writeFiles(f.plot, []reports.File{{Name: fig.Name + ".svg", Bytes: fig.SVG}, {Name: fig.Name + ".png", Bytes: fig.PNG}}); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		e := json.NewEncoder(a.stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(doc)
+	}
+	return doc.print(a.stdout)
+}
