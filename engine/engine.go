@@ -34,6 +34,7 @@ type Session struct {
 	loadS   float64
 	ubatch  int
 	past    []int32 // tokens the context holds
+	pending []int32 // given out, not yet computed
 	turn    int
 	decode  decodeStats
 	start   usage

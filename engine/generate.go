@@ -3,9 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
@@ -13,9 +11,12 @@ import (
 
 // Request is one turn.
 type Request struct {
-	Text    string // the user's text
-	Chat    bool   // wrap it in the model's chat template
-	Predict int    // tokens to generate at most
+	Text string // the user's text
+	Chat bool   // wrap it in the model's chat template
+	// Whole says that Text is the conversation from its beginning: what the
+	// context already holds of it is kept and not computed again.
+	Whole   bool
+	Predict int // tokens to generate at most
 	// OnText is called with each piece of text as it is complete.
 	OnText func(piece string)
 	// OnToken is called after each decoded token.
@@ -35,7 +36,8 @@ type Progress struct {
 type Result struct {
 	Text         string
 	Tokens       []int32 // generated
-	PromptTokens int
+	PromptTokens int     // computed
+	ReusedTokens int     // of the prompt, found in the context
 	PrefillS     float64 // prompt, in seconds
 	TTFT         float64 // from the call to the first token, in seconds
 	TokenNS      []int64 // each decoded token after the first, in nanoseconds
@@ -70,11 +72,11 @@ type generation struct {
 // returns what there is with ctx's error.
 func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
 	g := &generation{s: s, req: &req, res: &Result{}, began: time.Now(), out: newPieces(s.cfg.Stop, req.OnText)}
-	tokens, err := s.promptTokens(&req)
+	tokens, reused, err := s.promptTokens(&req)
 	if err != nil {
 		return nil, err
 	}
-	g.res.PromptTokens = len(tokens)
+	g.res.PromptTokens, g.res.ReusedTokens = len(tokens), reused
 	if s.hook != nil {
 		s.hook.Abort(false)
 		s.stream.Reset()
@@ -99,28 +101,6 @@ func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
 	return g.res, err
 }
 
-// promptTokens tokenises the turn's text.
-func (s *Session) promptTokens(req *Request) ([]int32, error) {
-	text := req.Text
-	if req.Chat {
-		var err error
-		if text, err = s.model.ApplyChat([]llama.Message{{Role: "user", Content: text}}); err != nil {
-			return nil, err
-		}
-	}
-	tokens, err := s.model.Tokenize(text, len(s.past) == 0)
-	if err != nil {
-		return nil, err
-	}
-	if len(tokens) == 0 {
-		return nil, errors.New("the prompt is empty: give one with -p or -f")
-	}
-	if room := s.ctx.Size() - len(s.past); len(tokens) >= room {
-		return nil, fmt.Errorf("the prompt has %d tokens, the context has room for %d: raise -c", len(tokens), room)
-	}
-	return tokens, nil
-}
-
 func (g *generation) run(ctx context.Context, tokens []int32) error {
 	if err := g.prefill(ctx, tokens); err != nil {
 		return err
@@ -132,6 +112,7 @@ func (g *generation) run(ctx context.Context, tokens []int32) error {
 			g.res.TTFT = time.Since(g.began).Seconds()
 		}
 		g.res.Tokens = append(g.res.Tokens, next)
+		g.s.pending = []int32{next}
 		if g.random == nil && !g.s.cfg.IgnoreEOS && g.s.model.IsEOG(next) {
 			g.res.StopReason = "eog"
 			return nil
@@ -232,6 +213,7 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 	s.decode.graphS += time.Since(began).Seconds()
 	if err == nil {
 		s.past = append(s.past, tokens...)
+		s.pending = nil
 		return nil
 	}
 	// What the failed graph left in the context is not to be built on.
@@ -248,86 +230,5 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 // Clear starts a new conversation. The expert cache stays warm.
 func (s *Session) Clear() {
 	s.ctx.Clear()
-	s.past = s.past[:0]
+	s.past, s.pending = s.past[:0], nil
 }
-
-// pieces joins token texts, holding back what may be the start of a stop
-// string or of a UTF-8 sequence.
-type pieces struct {
-	all  strings.Builder
-	held string
-	stop []string
-	emit func(string)
-}
-
-func newPieces(stop []string, emit func(string)) *pieces { return &pieces{stop: stop, emit: emit} }
-
-// add takes a token's text and reports whether a stop string is complete.
-func (p *pieces) add(piece string) (stopped bool) {
-	p.held += piece
-	for _, s := range p.stop {
-		if i := strings.Index(p.held, s); s != "" && i >= 0 {
-			p.held = p.held[:i]
-			return true
-		}
-	}
-	keep := max(p.partialStop(), partialRune(p.held))
-	p.send(p.held[:len(p.held)-keep])
-	p.held = p.held[len(p.held)-keep:]
-	return false
-}
-
-// partialStop is how many bytes at the end may begin a stop string.
-func (p *pieces) partialStop() int {
-	most := 0
-	for _, s := range p.stop {
-		for n := min(len(s)-1, len(p.held)); n > most; n-- {
-			if strings.HasSuffix(p.held, s[:n]) {
-				most = n
-			}
-		}
-	}
-	return most
-}
-
-// partialRune is how many bytes at the end are an unfinished UTF-8 sequence.
-func partialRune(s string) int {
-	for n := 1; n <= min(3, len(s)); n++ {
-		b := s[len(s)-n]
-		switch {
-		case b < 0x80:
-			return 0
-		case b >= 0xF0:
-			return keepIf(n < 4, n)
-		case b >= 0xE0:
-			return keepIf(n < 3, n)
-		case b >= 0xC0:
-			return keepIf(n < 2, n)
-		}
-	}
-	return 0
-}
-
-func keepIf(cond bool, n int) int {
-	if cond {
-		return n
-	}
-	return 0
-}
-
-func (p *pieces) flush() {
-	p.send(p.held)
-	p.held = ""
-}
-
-func (p *pieces) send(text string) {
-	if text == "" {
-		return
-	}
-	p.all.WriteString(text)
-	if p.emit != nil {
-		p.emit(text)
-	}
-}
-
-func (p *pieces) text() string { return p.all.String() }

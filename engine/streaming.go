@@ -122,7 +122,7 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 	s.stream, err = stream.New(stream.Config{
 		Layers: s.layout.Layers, Experts: s.layout.Experts, Used: s.used(), Tensors: tensors,
 		BudgetBytes: int64(c.CacheMB) << 20, Policy: c.CachePolicy, Lanes: c.IOThreads, Overlap: c.Overlap,
-		PrefillSlots: c.PrefillSlots, PrefillOnDemand: c.SlotsOnDemand,
+		PrefillSlots: c.PrefillSlots, PrefillOnDemand: c.SlotsOnDemand, Pin: c.CachePin, PinFit: c.CachePinFit,
 	}, s.files, bound)
 	if err != nil {
 		return err

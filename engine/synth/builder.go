@@ -27,6 +27,7 @@ type builder struct {
 	head    int // width of a head
 	heads   int
 	headsKV int
+	biases  []float64 // of the router, by rank
 	keys    keys
 	tensors []tensor
 }
@@ -46,6 +47,7 @@ func build(s Spec) (*builder, error) {
 	if !b.arch.allKV && b.heads%4 == 0 {
 		b.headsKV = b.heads / 4
 	}
+	b.biases = biases(s.Experts, s.Used, s.Skew)
 	b.metadata()
 	b.outer()
 	for l := range b.blocks() {
@@ -138,7 +140,7 @@ func (b *builder) experts(l int) {
 	p := blk(l)
 	d, f, e := int64(b.Embd), int64(b.FF), int64(b.Experts)
 	router := p + "ffn_gate_inp.weight"
-	b.add(router, quants["f32"], b.router(router, l), d, e)
+	b.add(router, quants["f32"], b.router(router, l, b.biases), d, e)
 	if b.arch.biased {
 		b.vector(p+"ffn_gate_inp.bias", 0.05, e)
 	}

@@ -74,32 +74,40 @@ func biases(experts, used int, skew float64) []float64 {
 	for i, p := range want {
 		z[i] = probit(p) // right if the lowest logit picked never varied
 	}
-	const rounds, tokens = 12, 2000
+	// A simulated token gives, for each expert, the least logit that would have
+	// been picked, and so the chance of picking it: less noisy than counting.
+	const rounds, tokens = 12, 200
 	logits, sorted := make([]float64, experts), make([]float64, experts)
 	for round := range rounds {
 		r := newRNG(uint64(round), "popularity", 0)
-		picked := make([]float64, experts)
+		share := make([]float64, experts)
 		for range tokens {
 			for i := range logits {
 				logits[i] = z[i] + r.gauss()
 			}
 			copy(sorted, logits)
 			slices.Sort(sorted)
+			last, next := sorted[experts-used], sorted[experts-used-1]
 			for i, l := range logits {
-				if l >= sorted[experts-used] {
-					picked[i]++
+				least := last
+				if l >= last {
+					least = next
 				}
+				share[i] += normalShare(z[i]-least) / tokens
 			}
 		}
 		for i, p := range want {
-			z[i] += 0.7 * (probit(p) - probit((picked[i]+0.5)/(tokens+1)))
+			z[i] += 0.8 * (probit(p) - probit(min(max(share[i], 1e-9), 1-1e-9)))
 		}
 	}
 	return z
 }
 
-// router is one layer's router rows.
-func (s Spec) router(name string, layer int) source {
+// normalShare is the share of a normal distribution below x.
+func normalShare(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
+// router is one layer's router rows; biases are by rank of popularity.
+func (s Spec) router(name string, layer int, biases []float64) source {
 	width := s.patternWidth()
 	order := make([]int, s.Experts)
 	for i := range order {
@@ -108,7 +116,7 @@ func (s Spec) router(name string, layer int) source {
 	r := newRNG(s.Seed, name+" order", 0)
 	r.shuffle(order)
 	bias := make([]float64, s.Experts)
-	for rank, z := range biases(s.Experts, s.Used, s.Skew) {
+	for rank, z := range biases {
 		bias[order[rank]] = routerSpread * z * s.grown(layer) / float64(width)
 	}
 	sigma := routerSpread / math.Sqrt(float64(s.Embd-width))

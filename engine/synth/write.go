@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -87,14 +88,22 @@ func (b *builder) write(ctx context.Context, path string, o Options) (sum Summar
 			return sum, err
 		}
 	}
-	for _, t := range b.tensors {
-		if len(t.dims) == 3 && t.dims[2] == int64(b.Experts) {
-			sum.RoutedBytes += t.size()
-		}
-	}
+	sum.RoutedBytes = b.routedBytes()
 	sum.Seconds = time.Since(start).Seconds()
 	sum.BytesPerS = float64(sum.Bytes) / sum.Seconds
 	return sum, nil
+}
+
+// routedBytes is the size of the experts that the graph runs.
+func (b *builder) routedBytes() (n int64) {
+	for l := range b.Layers {
+		for _, t := range b.tensors {
+			if strings.HasPrefix(t.name, blk(l)) && strings.HasSuffix(t.name, "_exps.weight") {
+				n += t.size()
+			}
+		}
+	}
+	return n
 }
 
 var shardSuffix = regexp.MustCompile(`-\d{5}-of-\d{5}$`)

@@ -96,7 +96,7 @@ func parse(f *os.File) (g *parser.GGUFFile, err error) {
 			g, err = nil, fmt.Errorf("header is not valid: %v", r)
 		}
 	}()
-	g, err = parser.ParseGGUFFile(fmt.Sprintf("/dev/fd/%d", f.Fd()), parser.SkipLargeMetadata())
+	g, err = parser.ParseGGUFFile(fmt.Sprintf("/dev/fd/%d", f.Fd()), parser.SkipLargeMetadata(), parser.UseMMap())
 	if err != nil && strings.Contains(err.Error(), "tensor data needs") {
 		return nil, fmt.Errorf("%w: %w; fetch it again", ErrTruncated, err)
 	}

@@ -13,6 +13,7 @@ typedef struct {
     struct ggml_tensor * src; // the graph's own ids, to put back
     int32_t * slots;
     int asked;                // projections whose matmul was asked for since routing
+    bool routed;              // the running graph's routing has been answered
     int n_proj;
 } layer_state;
 
@@ -117,6 +118,7 @@ static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
         memcpy(h->ids + (size_t) i * k, (const char *) t->data + i * t->nb[1], k * sizeof(int32_t));
     }
     l->asked = 0;
+    l->routed = true;
     l->ids.type = GGML_TYPE_I32;
     l->ids.ne[0] = k;
     l->ids.ne[1] = n;
@@ -135,6 +137,12 @@ static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
 // asks of later nodes come after it has been computed.
 static bool matmul(bm_hook * h, struct ggml_tensor * t, const bm_expert * e) {
     layer_state * l = &h->layers[e->layer];
+    if (!l->routed) { // its weights are not where the matmul would look
+        bmoeUnrouted(h->handle, e->layer);
+        bm_hook_abort(h, true);
+        return true;
+    }
+    l->routed = l->asked + 1 < l->n_proj;
     if (h->remap) {
         if (t->src[2] != &l->ids) {
             l->src = t->src[2];
@@ -143,6 +151,7 @@ static bool matmul(bm_hook * h, struct ggml_tensor * t, const bm_expert * e) {
     } else if (t->src[2] == &l->ids) {
         t->src[2] = l->src;
     }
+    l->asked++;
     if (!h->pipeline) {
         return false;
     }
@@ -150,7 +159,7 @@ static bool matmul(bm_hook * h, struct ggml_tensor * t, const bm_expert * e) {
         bm_hook_abort(h, true);
         return false;
     }
-    return ++l->asked < l->n_proj;
+    return l->asked < l->n_proj;
 }
 
 bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {

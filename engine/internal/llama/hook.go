@@ -97,3 +97,9 @@ func bmoeTooWide(handle C.uintptr_t, layer, used, tokens C.int) {
 	r := cgo.Handle(handle).Value().(Router)
 	r.Fail(fmt.Errorf("layer %d routes %d experts for %d tokens, more than the context was opened for", layer, used, tokens))
 }
+
+//export bmoeUnrouted
+func bmoeUnrouted(handle C.uintptr_t, layer C.int) {
+	r := cgo.Handle(handle).Value().(Router)
+	r.Fail(fmt.Errorf("layer %d uses its experts without a routing node (ffn_moe_topk-%d) before them: this graph cannot be streamed; run the model with --no-moe-stream", layer, layer))
+}

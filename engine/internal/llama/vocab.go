@@ -22,15 +22,15 @@ func (m *Model) IsEOG(tok int32) bool {
 	return bool(C.llama_vocab_is_eog(m.vocab(), C.llama_token(tok)))
 }
 
-// Tokenize turns text into tokens. special adds what the model wants at the
-// beginning and reads control tokens in the text.
-func (m *Model) Tokenize(text string, special bool) ([]int32, error) {
+// Tokenize turns text into tokens. first adds what the model wants at the
+// beginning; control reads control tokens in the text as such.
+func (m *Model) Tokenize(text string, first, control bool) ([]int32, error) {
 	ctext := C.CString(text)
 	defer C.free(unsafe.Pointer(ctext))
 	n := len(text) + 8
 	for {
 		out := make([]int32, n)
-		got := int(C.llama_tokenize(m.vocab(), ctext, C.int32_t(len(text)), (*C.llama_token)(unsafe.Pointer(&out[0])), C.int32_t(n), C.bool(special), C.bool(special)))
+		got := int(C.llama_tokenize(m.vocab(), ctext, C.int32_t(len(text)), (*C.llama_token)(unsafe.Pointer(&out[0])), C.int32_t(n), C.bool(first), C.bool(control)))
 		if got >= 0 {
 			return out[:got], nil
 		}

@@ -15,10 +15,13 @@ type arena struct {
 	base      [numProj]uintptr // address of slot 0
 	off       [numProj]int64   // its offset in mem
 	freeSlots []int32
+	open      int // slots in use or free; the rest has no memory now
+	limit     int // slots that may be open: the budget
+	pinned    int // slots locked in memory, from slot 0
 }
 
 func newArena(g *group) (*arena, error) {
-	a := &arena{g: g}
+	a := &arena{g: g, open: g.slots, limit: g.slots}
 	var size int64
 	for _, p := range g.proj {
 		a.off[p] = size

@@ -35,7 +35,8 @@ type batch struct {
 type lanes struct {
 	src     Source
 	queue   chan request
-	batches [numProj]batch
+	sets    [2][numProj]batch // of the layer that computes, and of one read ahead
+	now     int               // the set of the layer that computes
 	failed  atomic.Pointer[ReadError]
 	timeout time.Duration
 	timer   *time.Timer
@@ -56,8 +57,10 @@ var errReadTimeout = errors.New("the read did not end in time")
 
 func startLanes(src Source, n int, timeout time.Duration) *lanes {
 	l := &lanes{src: src, queue: make(chan request, queueLength), timeout: timeout, timer: time.NewTimer(time.Hour), perLane: make([]laneCount, n)}
-	for i := range l.batches {
-		l.batches[i].done = make(chan struct{}, 1)
+	for i := range l.sets {
+		for p := range l.sets[i] {
+			l.sets[i][p].done = make(chan struct{}, 1)
+		}
 	}
 	for lane := range n {
 		l.wg.Add(1)
@@ -172,7 +175,17 @@ func (b *bounce) free() {
 
 // expect opens a batch of n requests for a projection. The requests follow.
 func (l *lanes) expect(proj, n int) *batch {
-	b := &l.batches[proj]
+	return l.expectIn(l.now, proj, n)
+}
+
+// ahead opens a batch of the layer that is read ahead.
+func (l *lanes) ahead(proj, n int) *batch { return l.expectIn(1-l.now, proj, n) }
+
+// turn makes the set that was read ahead the current one.
+func (l *lanes) turn() { l.now = 1 - l.now }
+
+func (l *lanes) expectIn(set, proj, n int) *batch {
+	b := &l.sets[set][proj]
 	if n > 0 {
 		b.left.Store(int32(n))
 		b.open = true
@@ -180,9 +193,12 @@ func (l *lanes) expect(proj, n int) *batch {
 	return b
 }
 
+// pending reports whether the projection's batch has not been waited for.
+func (l *lanes) pending(proj int) bool { return l.sets[l.now][proj].open }
+
 // wait blocks until the projection's batch is done.
 func (l *lanes) wait(proj int) error {
-	b := &l.batches[proj]
+	b := &l.sets[l.now][proj]
 	if b.open {
 		if err := l.await(b); err != nil {
 			return err
@@ -213,9 +229,9 @@ func (l *lanes) await(b *batch) error {
 
 // settle waits for all reads under way and forgets a failure.
 func (l *lanes) settle() {
-	for p := range l.batches {
-		if b := &l.batches[p]; b.open && !l.hung {
-			if l.await(b) == nil {
+	for i := range l.sets {
+		for p := range l.sets[i] {
+			if b := &l.sets[i][p]; b.open && !l.hung && l.await(b) == nil {
 				b.open = false
 			}
 		}

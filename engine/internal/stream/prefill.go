@@ -2,140 +2,252 @@ package stream
 
 import (
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
 
-// prefill serves graphs too wide for the cache: a slot holds one layer's
-// experts at full width, ids are not remapped, and only the experts that were
-// picked are filled, from the cache where it has them.
+// readAhead is the share of a layer's experts a prompt must be expected to pick
+// before a whole layer is read ahead of its routing.
+const readAhead = 0.9
+
+// prefill serves graphs too wide for the cache. A slot holds one layer's
+// experts at full width and ids are not remapped. With one slot the experts
+// that were picked are filled in at the routing node while compute waits; with
+// two, the whole next layer is read while this one computes, where the prompt
+// is wide enough to want nearly all of it.
 type prefill struct {
-	s    *Stream
-	mem  []byte
-	off  [numProj]int64
-	hits []int32
+	s      *Stream
+	slots  [][]byte
+	off    [numProj]int64
+	size   int64 // of one slot
+	cur    int   // slot of the layer that computes
+	loaded int   // layer that is in the other slot, read ahead; -1
+	hits   []int32
 }
 
-// build reserves the slot; pages are committed as experts land in it.
+func newPrefill(s *Stream) *prefill {
+	w := &prefill{s: s, loaded: -1, hits: make([]int32, 0, s.cfg.Experts)}
+	for p, stride := range s.plan.wide {
+		w.off[p] = w.size
+		w.size += roundUp(stride*int64(s.cfg.Experts), 4096)
+	}
+	return w
+}
+
+// build reserves the slots; pages are committed as experts land in them. On
+// demand, the cache first gives up as much as they take.
 func (w *prefill) build() error {
-	if w.mem != nil {
+	if len(w.slots) > 0 {
 		return nil
 	}
-	var size int64
-	for p, stride := range w.s.plan.wide {
-		w.off[p] = size
-		size += roundUp(stride*int64(w.s.cfg.Experts), 4096)
+	n := max(w.s.cfg.PrefillSlots, 1)
+	if w.s.cfg.PrefillOnDemand {
+		w.s.yield(int64(n) * w.size)
 	}
-	mem, err := reserve(size)
-	if err != nil {
-		return fmt.Errorf("reserving %d MiB for a prompt's experts: %w", size>>20, err)
+	for range n {
+		mem, err := reserve(w.size)
+		if err != nil {
+			_ = w.drop()
+			return fmt.Errorf("reserving %d MiB for a prompt's experts (--prefill-slots): %w", w.size>>20, err)
+		}
+		w.slots = append(w.slots, mem)
 	}
-	w.mem = mem
 	w.s.stats.SlotBuilds++
 	return nil
 }
 
-func (w *prefill) drop() error {
-	mem := w.mem
-	w.mem = nil
-	if mem == nil {
+// finish ends a run of wide graphs: what was read ahead for a layer that did
+// not come is waited for and forgotten, and on demand the memory goes back.
+func (w *prefill) finish() error {
+	if w.loaded >= 0 {
+		w.s.lanes.turn()
+		err := w.s.waitAll(w.loaded)
+		w.loaded = -1
+		if err != nil {
+			return err
+		}
+	}
+	if !w.s.cfg.PrefillOnDemand || len(w.slots) == 0 {
 		return nil
 	}
-	return unix.Munmap(mem)
+	err := w.drop()
+	w.s.reclaim()
+	return err
 }
 
-func (w *prefill) slot(proj int, e int32) []byte {
+func (w *prefill) drop() error {
+	for _, mem := range w.slots {
+		if err := unix.Munmap(mem); err != nil {
+			return err
+		}
+	}
+	w.slots = nil
+	return nil
+}
+
+func (w *prefill) slot(i, proj int, e int32) []byte {
 	stride := w.s.plan.wide[proj]
 	from := w.off[proj] + int64(e)*stride
-	return w.mem[from : from+stride : from+stride]
+	return w.slots[i][from : from+stride : from+stride]
 }
 
-// route fills the slot for one layer and binds the layer to it. What the cache
-// holds is copied first: only then may its slots change hands.
-func (w *prefill) route(layer int, distinct []int32) error {
+// route fills a slot for one layer and binds the layer to it.
+func (w *prefill) route(layer int, distinct []int32, tokens int) error {
 	s := w.s
 	s.stats.PrefillLayers++
+	ahead := w.loaded == layer
+	if w.loaded >= 0 {
+		w.cur = 1 - w.cur
+		s.lanes.turn()
+		if err := s.waitAll(w.loaded); err != nil {
+			return err
+		}
+		w.loaded = -1
+	}
 	row := s.slotOf[layer*s.cfg.Experts : (layer+1)*s.cfg.Experts]
-	s.misses, w.hits = s.misses[:0], w.hits[:0]
+	w.sort(row, distinct)
+	s.countLookups(layer, len(distinct), s.misses)
+	w.bind(layer)
+	var err error
+	if ahead {
+		s.stats.PrefillAhead++
+		w.keepAll(layer)
+		w.store(layer, row)
+	} else {
+		err = w.fill(layer, row)
+	}
+	if err == nil && len(w.slots) > 1 && w.worthIt(tokens) {
+		w.readNext(layer)
+	}
+	return err
+}
+
+// sort parts the picked experts into the cache's and the rest.
+func (w *prefill) sort(row, distinct []int32) {
+	w.s.misses, w.hits = w.s.misses[:0], w.hits[:0]
 	for _, e := range distinct {
 		if row[e] < 0 {
-			s.misses = append(s.misses, e)
+			w.s.misses = append(w.s.misses, e)
 		} else {
 			w.hits = append(w.hits, e)
 		}
 	}
-	s.countLookups(layer, len(distinct), s.misses)
-	w.bind(layer)
+}
+
+// fill copies what the cache holds, which must end before its slots may change
+// hands, and reads the rest.
+func (w *prefill) fill(layer int, row []int32) error {
 	if len(w.hits) > 0 {
-		w.copyHits(layer, row)
-		if err := s.waitAll(layer); err != nil {
+		w.copyIn(layer, row, w.hits, w.cur, w.s.lanes.expect)
+		if err := w.s.waitAll(layer); err != nil {
 			return err
 		}
 	}
-	for _, e := range s.misses {
-		w.keep(layer, e)
-	}
-	w.read(layer, row)
-	return nil
-}
-
-// bind points the layer's expert tensors at the slot.
-func (w *prefill) bind(layer int) {
-	for p, t := range w.s.plan.tensors[layer] {
-		if t != nil {
-			base := address(w.mem) + uintptr(w.off[p]+w.s.plan.phase(t))
-			w.s.binder.Bind(layer, p, base, w.s.cfg.Experts, w.s.plan.wide[p])
-		}
-	}
-}
-
-// keep admits a missing expert to the cache as well, where the policy values
-// it above what it would cost: a prompt larger than the cache keeps its best.
-func (w *prefill) keep(layer int, e int32) {
-	s := w.s
-	if s.admit(layer, e) {
-		return
-	}
-	worse, ok := s.policy.Yield(layer, e)
-	if !ok {
-		return
-	}
-	slot := s.evict(layer, worse)
-	s.policy.Insert(layer, e)
-	s.slotOf[layer*s.cfg.Experts+int(e)] = slot
-}
-
-func (w *prefill) copyHits(layer int, row []int32) {
+	w.keepAll(layer)
 	a := w.s.arenas[w.s.plan.groupOf[layer]]
-	w.each(layer, len(w.hits), func(t *Tensor, r request) {
-		for _, e := range w.hits {
-			r.expert, r.dst, r.from = e, w.slot(t.Proj, e), a.slot(t.Proj, row[e])
-			w.s.lanes.queue <- r
-		}
-	})
-}
-
-// read asks for the missing experts, each with a copy for the cache when it
-// was admitted and has not yielded since.
-func (w *prefill) read(layer int, row []int32) {
-	a := w.s.arenas[w.s.plan.groupOf[layer]]
-	w.each(layer, len(w.s.misses), func(t *Tensor, r request) {
+	w.each(layer, len(w.s.misses), w.s.lanes.expect, func(t *Tensor, r request) {
 		for _, e := range w.s.misses {
-			r.expert, r.dst, r.also = e, w.slot(t.Proj, e), nil
-			if row[e] >= 0 {
+			r.expert, r.dst, r.also = e, w.slot(w.cur, t.Proj, e), nil
+			if row[e] >= 0 { // admitted, and has not yielded since
 				r.also = a.slot(t.Proj, row[e])
 			}
 			w.s.lanes.queue <- r
 		}
 	})
+	return nil
+}
+
+// keepAll offers every missing expert to the cache: a prompt larger than the
+// cache keeps its best.
+func (w *prefill) keepAll(layer int) {
+	s := w.s
+	for _, e := range s.misses {
+		if s.admit(layer, e) {
+			continue
+		}
+		if worse, ok := s.policy.Yield(layer, e); ok {
+			s.place(layer, e, s.evict(layer, worse))
+		}
+	}
+}
+
+// store copies the experts the cache admitted out of the slot they were read
+// ahead into.
+func (w *prefill) store(layer int, row []int32) {
+	a := w.s.arenas[w.s.plan.groupOf[layer]]
+	n := 0
+	for _, e := range w.s.misses {
+		if row[e] >= 0 {
+			w.s.misses[n] = e
+			n++
+		}
+	}
+	w.each(layer, n, w.s.lanes.expect, func(t *Tensor, r request) {
+		for _, e := range w.s.misses[:n] {
+			r.expert, r.dst, r.from = e, a.slot(t.Proj, row[e]), w.slot(w.cur, t.Proj, e)
+			w.s.lanes.queue <- r
+		}
+	})
+}
+
+// worthIt reports whether a graph of that many tokens is expected to pick
+// nearly every expert of a layer, if it picked them evenly.
+func (w *prefill) worthIt(tokens int) bool {
+	e := float64(w.s.cfg.Experts)
+	return 1-math.Pow(1-1/e, float64(tokens*w.s.cfg.Used)) >= readAhead
+}
+
+// readNext starts to fill the other slot with the whole next layer.
+func (w *prefill) readNext(layer int) {
+	s := w.s
+	next := layer + 1
+	for ; next < s.cfg.Layers && s.plan.tensors[next] == ([numProj]*Tensor{}); next++ {
+	}
+	if next >= s.cfg.Layers {
+		return
+	}
+	w.loaded = next
+	row := s.slotOf[next*s.cfg.Experts : (next+1)*s.cfg.Experts]
+	a := s.arenas[s.plan.groupOf[next]]
+	w.each(next, s.cfg.Experts, s.lanes.ahead, func(t *Tensor, r request) {
+		for e := range int32(s.cfg.Experts) {
+			r.expert, r.dst, r.from = e, w.slot(1-w.cur, t.Proj, e), nil
+			if row[e] >= 0 {
+				r.from = a.slot(t.Proj, row[e])
+			}
+			s.lanes.queue <- r
+		}
+	})
+}
+
+// copyIn asks for copies of resident experts.
+func (w *prefill) copyIn(layer int, row, experts []int32, slot int, open func(proj, n int) *batch) {
+	a := w.s.arenas[w.s.plan.groupOf[layer]]
+	w.each(layer, len(experts), open, func(t *Tensor, r request) {
+		for _, e := range experts {
+			r.expert, r.dst, r.from = e, w.slot(slot, t.Proj, e), a.slot(t.Proj, row[e])
+			w.s.lanes.queue <- r
+		}
+	})
+}
+
+// bind points the layer's expert tensors at the current slot.
+func (w *prefill) bind(layer int) {
+	for p, t := range w.s.plan.tensors[layer] {
+		if t != nil {
+			base := address(w.slots[w.cur]) + uintptr(w.off[p]+w.s.plan.phase(t))
+			w.s.binder.Bind(layer, p, base, w.s.cfg.Experts, w.s.plan.wide[p])
+		}
+	}
 }
 
 // each calls f for the layer's projections in reading order, with a request
-// that lacks only the expert.
-func (w *prefill) each(layer, n int, f func(t *Tensor, r request)) {
+// that lacks only the expert and the memory.
+func (w *prefill) each(layer, n int, open func(proj, n int) *batch, f func(t *Tensor, r request)) {
 	for _, p := range execOrder {
 		if t := w.s.plan.tensors[layer][p]; t != nil {
-			f(t, request{tensor: t, phase: w.s.plan.phase(t), batch: w.s.lanes.expect(p, n)})
+			f(t, request{tensor: t, phase: w.s.plan.phase(t), batch: open(p, n)})
 		}
 	}
 }

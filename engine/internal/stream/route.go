@@ -12,6 +12,7 @@ var errNoVictim = errors.New("the expert cache has no slot for this layer's expe
 // matmuls find each. It reports false when the run must end; Err says why.
 func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) bool {
 	began := time.Now()
+	waited, _ := s.Spent()
 	if s.trace != nil {
 		s.trace(layer, ids, used, tokens, s.prompt, func(e int32) bool { return s.slotOf[layer*s.cfg.Experts+int(e)] >= 0 })
 	}
@@ -24,9 +25,10 @@ func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) 
 		err = s.routeNarrow(layer, distinct, ids, slots)
 	} else {
 		copy(slots, ids)
-		err = s.wide.route(layer, distinct)
+		err = s.wide.route(layer, distinct, tokens)
 	}
-	s.stats.ManageS += time.Since(began).Seconds()
+	waitedNow, _ := s.Spent()
+	s.stats.ManageS += time.Since(began).Seconds() - (waitedNow - waited)
 	if err == nil && !s.cfg.Overlap {
 		err = s.waitAll(layer)
 	}
@@ -71,9 +73,14 @@ func (s *Stream) admit(layer int, e int32) bool {
 		}
 		slot = s.evict(vl, ve)
 	}
+	s.place(layer, e, slot)
+	return true
+}
+
+// place makes an expert a slot's resident.
+func (s *Stream) place(layer int, e, slot int32) {
 	s.policy.Insert(layer, e)
 	s.slotOf[layer*s.cfg.Experts+int(e)] = slot
-	return true
 }
 
 func (s *Stream) evict(layer int, e int32) int32 {
@@ -131,7 +138,7 @@ func (s *Stream) countLookups(layer, lookups int, misses []int32) {
 
 // Wait is called before a projection's matmul when pipelining.
 func (s *Stream) Wait(layer, proj int) bool {
-	if !s.lanes.batches[proj].open {
+	if !s.lanes.pending(proj) {
 		return true
 	}
 	began := time.Now()

@@ -58,6 +58,7 @@ type Config struct {
 	Overlap               bool
 	PrefillSlots          int // 1 or 2
 	PrefillOnDemand       bool
+	Pin, PinFit           bool          // lock the cache; shrink it to what is granted
 	GroupSlots            int           // most slots an arena should have; 0: the default
 	ReadTimeout           time.Duration // a read that takes longer fails the run; 0: 30 s
 }
@@ -116,8 +117,11 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 		s.arenas = append(s.arenas, a)
 	}
 	s.lanes = startLanes(src, cfg.Lanes, cfg.ReadTimeout)
-	s.wide = &prefill{s: s}
+	s.wide = newPrefill(s)
 	s.stats.CacheBudgetBytes = plan.budget()
+	if cfg.Pin {
+		s.pin(cfg.PinFit)
+	}
 	s.bindNarrow()
 	return s, nil
 }
@@ -145,18 +149,16 @@ func (s *Stream) Trace(f TraceFunc) { s.trace = f }
 func (s *Stream) Begin(tokens int, prompt bool) (remap bool, err error) {
 	s.prompt = prompt
 	narrow := s.fits(tokens)
-	if !narrow {
+	switch {
+	case !narrow:
 		if err := s.wide.build(); err != nil {
 			return false, err
 		}
-	}
-	if narrow && !s.narrow {
-		s.bindNarrow()
-		if s.cfg.PrefillOnDemand {
-			if err := s.wide.drop(); err != nil {
-				return false, err
-			}
+	case !s.narrow:
+		if err := s.wide.finish(); err != nil {
+			return false, err
 		}
+		s.bindNarrow()
 	}
 	s.narrow = narrow
 	return narrow, nil
@@ -195,6 +197,7 @@ func (s *Stream) Fail(err error) {
 // waited for, and what they were to fill is not in the cache.
 func (s *Stream) Reset() {
 	s.lanes.settle()
+	s.wide.loaded = -1
 	if s.err != nil {
 		s.dropAll()
 	}
@@ -228,7 +231,7 @@ func (s *Stream) Counters() counters.Counters {
 	s.lanes.count(&c)
 	var slots int64
 	for _, a := range s.arenas {
-		slots += int64(a.g.slots-len(a.freeSlots)) * a.g.slotBytes
+		slots += int64(a.used()) * a.g.slotBytes
 	}
 	c.CacheResidentBytes = slots
 	return c
