@@ -10,20 +10,32 @@ import (
 // decoders read blocks as the formats define them, written from the formats'
 // layout and not from the code under test.
 var decoders = map[string]func(b []byte) []float64{
-	"f32":    func(b []byte) []float64 { return []float64{float64(math.Float32frombits(le.Uint32(b)))} },
-	"f16":    func(b []byte) []float64 { return []float64{f16(b)} },
-	"bf16":   func(b []byte) []float64 { return []float64{float64(math.Float32frombits(uint32(le.Uint16(b)) << 16))} },
-	"q8_0":   func(b []byte) []float64 { return each(32, func(i int) float64 { return f16(b) * float64(int8(b[2+i])) }) },
-	"q4_0":   func(b []byte) []float64 { return each(32, func(i int) float64 { return f16(b) * (nibble(b[2:], i) - 8) }) },
-	"q4_1":   func(b []byte) []float64 { return each(32, func(i int) float64 { return f16(b)*nibble(b[4:], i) + f16(b[2:]) }) },
-	"q5_0":   func(b []byte) []float64 { return each(32, func(i int) float64 { return f16(b) * (five(b[2:], i) - 16) }) },
-	"q5_1":   func(b []byte) []float64 { return each(32, func(i int) float64 { return f16(b)*five(b[4:], i) + f16(b[2:]) }) },
-	"q2_k":   decodeQ2K,
-	"q3_k":   decodeQ3K,
-	"q4_k":   func(b []byte) []float64 { return decodeQ45K(b, b[16:], nil) },
-	"q5_k":   func(b []byte) []float64 { return decodeQ45K(b, b[48:], b[16:48]) },
-	"q6_k":   decodeQ6K,
-	"iq4_nl": func(b []byte) []float64 { return each(32, func(i int) float64 { return f16(b) * nonLinear[int(nibble(b[2:], i))] }) },
+	"f32":  func(b []byte) []float64 { return []float64{float64(math.Float32frombits(le.Uint32(b)))} },
+	"f16":  func(b []byte) []float64 { return []float64{f16(b)} },
+	"bf16": func(b []byte) []float64 { return []float64{float64(math.Float32frombits(uint32(le.Uint16(b)) << 16))} },
+	"q8_0": func(b []byte) []float64 {
+		return each(32, func(i int) float64 { return f16(b) * float64(int8(b[2+i])) })
+	},
+	"q4_0": func(b []byte) []float64 {
+		return each(32, func(i int) float64 { return f16(b) * (nibble(b[2:], i) - 8) })
+	},
+	"q4_1": func(b []byte) []float64 {
+		return each(32, func(i int) float64 { return f16(b)*nibble(b[4:], i) + f16(b[2:]) })
+	},
+	"q5_0": func(b []byte) []float64 {
+		return each(32, func(i int) float64 { return f16(b) * (five(b[2:], i) - 16) })
+	},
+	"q5_1": func(b []byte) []float64 {
+		return each(32, func(i int) float64 { return f16(b)*five(b[4:], i) + f16(b[2:]) })
+	},
+	"q2_k": decodeQ2K,
+	"q3_k": decodeQ3K,
+	"q4_k": func(b []byte) []float64 { return decodeQ45K(b, b[16:], nil) },
+	"q5_k": func(b []byte) []float64 { return decodeQ45K(b, b[48:], b[16:48]) },
+	"q6_k": decodeQ6K,
+	"iq4_nl": func(b []byte) []float64 {
+		return each(32, func(i int) float64 { return f16(b) * nonLinear[int(nibble(b[2:], i))] })
+	},
 	"mxfp4": func(b []byte) []float64 {
 		return each(32, func(i int) float64 { return math.Ldexp(e2m1[int(nibble(b[1:], i))], int(b[0])-127) })
 	},
