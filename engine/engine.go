@@ -168,6 +168,19 @@ func (s *Session) Cancel() {
 	}
 }
 
+// ResizeCache changes the expert cache's budget, in MiB, between generations.
+// It fails on a resident model.
+func (s *Session) ResizeCache(mib int) error {
+	if s.stream == nil {
+		return errors.New("the model is resident: it has no expert cache to resize")
+	}
+	if mib < 0 {
+		return fmt.Errorf("a cache of %d MiB: want 0 or more", mib)
+	}
+	s.cfg.CacheMB = mib
+	return s.stream.Resize(int64(mib) << 20)
+}
+
 // Close frees everything the session holds.
 func (s *Session) Close() error {
 	var errs []error

@@ -201,6 +201,9 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 		return err
 	}
 	if s.stream != nil {
+		if err := s.files.Unchanged(); err != nil {
+			return err
+		}
 		remap, err := s.stream.Begin(len(tokens), prompt)
 		if err != nil {
 			return err

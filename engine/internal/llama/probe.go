@@ -110,7 +110,7 @@ func NewMatmul(device string, s MatmulShape, threads int) (*Matmul, error) {
 	var why [256]C.char
 	m := C.bm_matmul_new(C.bm_matmul_spec{
 		device: C.int(i), _type: C.int(s.Type), cols: C.int64_t(s.Cols), rows: C.int64_t(s.Rows),
-		experts: C.int(s.Experts), used: C.int(s.Used), threads: C.int(threads),
+		experts: C.int(s.Experts), threads: C.int(threads),
 	}, &why[0], C.size_t(len(why)))
 	if m == nil {
 		return nil, errors.New(C.GoString(&why[0]))

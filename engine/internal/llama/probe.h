@@ -26,7 +26,7 @@ typedef struct {
     int     device;
     int     type; // enum ggml_type of the expert weights
     int64_t cols, rows;
-    int     experts, used;
+    int     experts;
     int     threads; // of the CPU backend
 } bm_matmul_spec;
 

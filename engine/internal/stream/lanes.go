@@ -42,6 +42,7 @@ type lanes struct {
 	timer   *time.Timer
 	hung    bool
 	wg      sync.WaitGroup
+	once    sync.Once
 	perLane []laneCount
 }
 
@@ -71,7 +72,7 @@ func startLanes(src Source, n int, timeout time.Duration) *lanes {
 
 // stop ends the workers. A lane that hangs in a read is left behind.
 func (l *lanes) stop() {
-	close(l.queue)
+	l.once.Do(func() { close(l.queue) })
 	if !l.hung {
 		l.wg.Wait()
 	}

@@ -51,15 +51,7 @@ func (s *Stream) fitTo(locked []int) {
 		a.limit = max(locked[i], min(s.cfg.Used, a.limit))
 		s.shrink(i, a.limit)
 	}
-	var budget int64
-	for _, a := range s.arenas {
-		budget += int64(a.limit) * a.g.slotBytes
-	}
-	s.stats.CacheBudgetBytes = budget
-	s.plan.minSlots = s.arenas[0].limit
-	for _, a := range s.arenas {
-		s.plan.minSlots = min(s.plan.minSlots, a.limit)
-	}
+	s.settleBudget()
 }
 
 func (s *Stream) unpin() {

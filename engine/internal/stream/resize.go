@@ -1,6 +1,10 @@
 package stream
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/bmoe/bmoe/engine/cachepolicy"
+)
 
 // yield makes the cache give up at least so many bytes, its coldest experts
 // first, until reclaim. It stops at what one batch needs.
@@ -20,6 +24,72 @@ func (s *Stream) reclaim() {
 	for _, a := range s.arenas {
 		a.grow(a.limit)
 	}
+}
+
+// Resize changes the cache's budget between graphs. A smaller one keeps the
+// hottest experts, one up to the size the arenas were made for keeps all; a
+// larger one needs new arenas and starts cold.
+func (s *Stream) Resize(bytes int64) error {
+	whole := s.plan.budget()
+	if bytes > whole {
+		return s.relay(bytes)
+	}
+	for i, a := range s.arenas {
+		share := float64(a.g.slots) * float64(a.g.slotBytes) / float64(whole)
+		a.limit = int(max(int64(share*float64(bytes))/a.g.slotBytes, int64(min(s.cfg.Used, a.g.slots))))
+		s.shrink(i, a.limit)
+	}
+	s.reclaim()
+	s.settleBudget()
+	return nil
+}
+
+// relay lays the cache out anew for a budget.
+func (s *Stream) relay(bytes int64) error {
+	cfg := s.cfg
+	cfg.BudgetBytes = bytes
+	plan, err := layout(&cfg, s.src.Align())
+	if err != nil {
+		return err
+	}
+	policy, err := cachepolicy.New(cfg.Policy, cfg.Layers, cfg.Experts, plan.groupOf)
+	if err != nil {
+		return err
+	}
+	for _, a := range s.arenas {
+		if err := a.free(); err != nil {
+			return err
+		}
+	}
+	s.cfg, s.plan, s.policy, s.arenas = cfg, plan, policy, nil
+	for i := range s.slotOf {
+		s.slotOf[i] = -1
+	}
+	for i := range plan.groups {
+		a, err := newArena(&plan.groups[i])
+		if err != nil {
+			return err
+		}
+		s.arenas = append(s.arenas, a)
+	}
+	if cfg.Pin {
+		s.pin(cfg.PinFit)
+	}
+	s.settleBudget()
+	s.bindNarrow()
+	s.narrow = true
+	return nil
+}
+
+// settleBudget recounts what the limits add up to.
+func (s *Stream) settleBudget() {
+	var budget int64
+	s.plan.minSlots = s.arenas[0].limit
+	for _, a := range s.arenas {
+		budget += int64(a.limit) * a.g.slotBytes
+		s.plan.minSlots = min(s.plan.minSlots, a.limit)
+	}
+	s.stats.CacheBudgetBytes = budget
 }
 
 // shrink leaves a group n open slots: the coldest residents go, those that lie

@@ -31,6 +31,7 @@ type Files struct {
 	fds    [][]int // [lane][shard]
 	align  int64
 	direct bool
+	stamps []stamp
 	// Fallback says why reads go through the page cache although direct reads
 	// were asked for; "" when they do not.
 	Fallback string
@@ -41,6 +42,9 @@ type Files struct {
 // returned the very bytes a buffered one does.
 func OpenFiles(names []string, lanes int, direct bool) (*Files, error) {
 	f := &Files{names: names, align: 1}
+	if err := f.mark(); err != nil {
+		return nil, err
+	}
 	if direct {
 		f.align, f.Fallback = directAlign(names)
 		f.direct = f.Fallback == ""

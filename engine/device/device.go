@@ -1,0 +1,142 @@
+// Package device measures compute devices, the CPU included, with one expert
+// matmul in a model's own type, one token and 128 tokens wide. A driver may end
+// the process that touches it, so callers run this in a process they can lose.
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bmoe/bmoe/engine/internal/llama"
+)
+
+// Info is what a device says about itself; see the fields.
+type Info = llama.DeviceInfo
+
+// The kinds of devices.
+const (
+	CPU         = llama.DeviceCPU
+	GPU         = llama.DeviceGPU
+	IGPU        = llama.DeviceIGPU
+	Accelerator = llama.DeviceAccel
+)
+
+// List names the devices this build sees, the CPU included.
+func List() ([]Info, error) { return llama.Devices() }
+
+// Shape is the expert matmul that is timed.
+type Shape struct {
+	Type    uint32 `json:"type"` // ggml type that most expert bytes come in
+	Cols    int64  `json:"cols"`
+	Rows    int64  `json:"rows"`
+	Experts int    `json:"experts"`
+	Used    int    `json:"used"`
+	// Slice is the bytes of one expert's weights of that shape.
+	Slice int64 `json:"slice"`
+	// Others are further types the model's experts come in.
+	Others []uint32 `json:"others,omitempty"`
+}
+
+// Spec says how a device is measured.
+type Spec struct {
+	Shape   Shape `json:"shape"`
+	Threads int   `json:"threads"` // of the CPU backend
+	// Sweep is how many bytes of weights the one-token matmuls go through:
+	// large against the processor's caches, small against memory.
+	Sweep int64 `json:"sweep"`
+}
+
+// Rate is a rate in bytes of weights per second and how far its repeats lay
+// apart, (max-min)/median.
+type Rate struct {
+	BytesPerS float64 `json:"bytes_per_s"`
+	Spread    float64 `json:"spread"`
+	NMSE      float64 `json:"nmse"` // against Report.Against
+}
+
+// Report is what was measured on one device. A rate that could not be taken is
+// nil, with the reason in Why under its name.
+type Report struct {
+	Info         Info              `json:"info"`
+	Narrow       *Rate             `json:"narrow,omitempty"` // one token wide
+	Wide         *Rate             `json:"wide,omitempty"`   // 128 wide: bytes x tokens
+	NarrowRepack *Rate             `json:"narrow_repack,omitempty"`
+	WideRepack   *Rate             `json:"wide_repack,omitempty"`
+	RepackRate   float64           `json:"repack_rate,omitempty"` // bytes repacked per second by one thread
+	CopyRate     float64           `json:"copy_rate,omitempty"`
+	RunsAll      bool              `json:"runs_all"` // every expert type of the model, at both widths
+	Against      string            `json:"against"`  // what the results were compared with
+	Module       string            `json:"module,omitempty"`
+	Why          map[string]string `json:"why,omitempty"`
+}
+
+const (
+	// WideTokens is the width of the wide matmul.
+	WideTokens = 128
+	repeats    = 5
+	repeatFor  = 0.025 // seconds of passes per rate, at least
+	repeatMost = 40
+	wideFlops  = 1 << 30 // work of one wide pass, at most
+)
+
+// Measure times the shape on the device called name. Its results are compared
+// with the CPU backend's, the CPU's own with plain floats.
+func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
+	r := &Report{Why: map[string]string{}, Module: llama.CPUModule()}
+	infos, err := List()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(infos, func(d Info) bool { return d.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("no device is called %q", name)
+	}
+	r.Info, r.Module = infos[i], llama.CPUModule()
+	r.RunsAll = runsAll(name, s.Shape)
+	if r.Info.Kind == CPU {
+		r.Against = "plain floats"
+		return r, measureHost(ctx, r, s)
+	}
+	r.Against = "the CPU backend"
+	host := slices.IndexFunc(infos, func(d Info) bool { return d.Kind == CPU })
+	if host < 0 {
+		return nil, errors.New("there is no CPU backend to compare with")
+	}
+	return r, measureDevice(ctx, r, infos[host].Name, s)
+}
+
+func runsAll(name string, shape Shape) bool {
+	for _, t := range append([]uint32{shape.Type}, shape.Others...) {
+		m := llama.MatmulShape{Type: t, Cols: shape.Cols, Rows: shape.Rows, Experts: shape.Experts, Used: shape.Used}
+		for _, tokens := range []int{1, WideTokens} {
+			if ok, err := m.Runs(name, tokens); err != nil || !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// experts is how many slices the sweep holds: whole tokens' worth, at least
+// two of them, at most what the model has.
+func (s Spec) experts() int {
+	n := int(max(1, s.Sweep/s.Shape.Slice))
+	n = max(2, n/s.Shape.Used) * s.Shape.Used
+	return min(n, 4096/s.Shape.Used*s.Shape.Used)
+}
+
+// wide is how many experts a token uses in the wide matmul, and of how many:
+// as in the model, scaled down where the model's width is more than a probe
+// should compute.
+func (s Spec) wide() (used, of int) {
+	flops := 2 * s.Shape.Cols * s.Shape.Rows * WideTokens
+	used = int(min(int64(s.Shape.Used), max(1, wideFlops/flops)))
+	of = max(used, s.Shape.Experts*used/s.Shape.Used)
+	return used, min(of, s.experts())
+}
+
+func (s Spec) shape() llama.MatmulShape {
+	return llama.MatmulShape{Type: s.Shape.Type, Cols: s.Shape.Cols, Rows: s.Shape.Rows, Experts: s.experts(), Used: s.Shape.Used}
+}

@@ -1,0 +1,80 @@
+// The only C++ here: llama.cpp publishes a context's memory as a std::map.
+#include "project.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "llama-ext.h"
+
+struct bm_project {
+    llama_model * model;
+};
+
+bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers) {
+    llama_model_params mp = llama_model_default_params();
+    mp.no_alloc = true;
+    mp.load_mode = LLAMA_LOAD_MODE_NONE;
+    mp.use_extra_bufts = false; // repacked weights would be counted nowhere
+    mp.n_gpu_layers = n_gpu_layers;
+    llama_model * model = n_paths == 1
+        ? llama_model_load_from_file(paths[0], mp)
+        : llama_model_load_from_splits((const char **) paths, n_paths, mp);
+    if (!model) {
+        return nullptr;
+    }
+    return new bm_project{ model };
+}
+
+void bm_project_free(bm_project * p) {
+    llama_model_free(p->model);
+    delete p;
+}
+
+// The function has C++ linkage, so it is looked up by its mangled name.
+static llama_memory_breakdown breakdown(const llama_context * ctx, bool & found) {
+    using fn = llama_memory_breakdown (*)(const llama_context *);
+    static const fn get = (fn) dlsym(RTLD_DEFAULT, "_Z26llama_get_memory_breakdownPK13llama_context");
+    found = get != nullptr;
+    return found ? get(ctx) : llama_memory_breakdown{};
+}
+
+int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most) {
+    llama_context_params cp = llama_context_default_params();
+    cp.n_ctx = params.n_ctx;
+    cp.n_batch = params.n_batch;
+    cp.n_ubatch = params.n_ubatch;
+    cp.flash_attn_type = (llama_flash_attn_type) params.flash_attn;
+    cp.type_k = (ggml_type) params.type_k;
+    cp.type_v = (ggml_type) params.type_v;
+    cp.n_outputs_max = 1; // as the session opens its context
+    cp.no_perf = true;
+    llama_context * ctx = llama_init_from_model(p->model, cp);
+    if (!ctx) {
+        return -1;
+    }
+    bool found = false;
+    std::map<std::string, bm_project_row> sum;
+    for (const auto & [buft, mem] : breakdown(ctx, found)) {
+        ggml_backend_dev_t dev = ggml_backend_buft_is_host(buft) ? nullptr : ggml_backend_buft_get_device(buft);
+        const std::string name = dev ? ggml_backend_dev_name(dev) : "";
+        bm_project_row & row = sum[name];
+        snprintf(row.name, sizeof row.name, "%s", name.c_str());
+        row.context += (int64_t) mem.context;
+        row.compute += (int64_t) mem.compute;
+    }
+    llama_free(ctx);
+    if (!found) {
+        return -2;
+    }
+    int n = 0;
+    for (const auto & entry : sum) {
+        if (n < most) {
+            rows[n++] = entry.second;
+        }
+    }
+    return n;
+}

@@ -1,0 +1,59 @@
+package llama
+
+/*
+#include <stdlib.h>
+#include "project.h"
+*/
+import "C"
+
+import "errors"
+
+// Projected is what a context would hold in one device's memory; Device "" is
+// the host's. Sizes are bytes.
+type Projected struct {
+	Device           string
+	Context, Compute int64
+}
+
+// Projection answers what contexts over a model would hold. Nothing is read
+// but metadata and nothing is allocated.
+type Projection struct{ p *C.bm_project }
+
+// NewProjection reads the metadata of the model in paths.
+func NewProjection(paths []string, gpuLayers int) (*Projection, error) {
+	if err := Init(); err != nil {
+		return nil, err
+	}
+	cpaths, free := cStrings(paths)
+	defer free()
+	p := C.bm_project_new(cpaths, C.int(len(paths)), C.int(gpuLayers))
+	if p == nil {
+		return nil, lastError("reading the model's metadata")
+	}
+	return &Projection{p}, nil
+}
+
+// Close frees it.
+func (p *Projection) Close() { C.bm_project_free(p.p) }
+
+// At projects a context; only its size, widths, attention and cache types
+// matter.
+func (p *Projection) At(c ContextParams) ([]Projected, error) {
+	const most = 16
+	var rows [most]C.bm_project_row
+	n := C.bm_project_at(p.p, C.bm_project_params{
+		n_ctx: C.uint32_t(c.Ctx), n_batch: C.uint32_t(c.Batch), n_ubatch: C.uint32_t(c.UBatch),
+		flash_attn: flashAttn[c.FlashAttn], type_k: cacheTypes[c.TypeK], type_v: cacheTypes[c.TypeV],
+	}, &rows[0], most)
+	switch {
+	case n == -2:
+		return nil, errors.New("this build of llama.cpp does not tell what a context holds")
+	case n < 0:
+		return nil, lastError("projecting a context")
+	}
+	out := make([]Projected, int(n))
+	for i := range out {
+		out[i] = Projected{C.GoString(&rows[i].name[0]), int64(rows[i].context), int64(rows[i].compute)}
+	}
+	return out, nil
+}

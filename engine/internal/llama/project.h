@@ -1,0 +1,35 @@
+// Projections of what a context would hold, without allocating any of it.
+#ifndef BMOE_PROJECT_H
+#define BMOE_PROJECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    uint32_t n_ctx, n_batch, n_ubatch;
+    int      flash_attn;
+    int      type_k, type_v;
+} bm_project_params;
+
+typedef struct {
+    char    name[64]; // of the device whose memory it is; "" is the host's
+    int64_t context, compute;
+} bm_project_row;
+
+typedef struct bm_project bm_project;
+
+// Reads the metadata of a model (all shards of a split one). NULL on failure.
+bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers);
+void bm_project_free(bm_project * p);
+// Fills up to most rows and returns how many there are; negative on failure.
+int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
