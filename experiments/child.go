@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 const (
 	maxDocument = 256 << 20
 	maxStderr   = 8 << 10
+	maxHead     = 2 << 10 // of those, from the beginning
 )
 
 // Child performs each run in a fresh process of its own process group: Path
@@ -67,7 +67,7 @@ type outcome struct {
 	oomKills int64 // by the kernel, anywhere, while the child ran
 	state    *os.ProcessState
 	stdout   bytes.Buffer
-	stderr   tailBuffer
+	stderr   endsBuffer
 	limitMB  int
 }
 
@@ -157,6 +157,13 @@ func (o *outcome) explain(ctx context.Context, err, parsed error, run *record.Ru
 	case err == nil:
 		return fmt.Sprintf("answered with something that is no run document: %v", parsed), record.StateFailed
 	}
+	if line, name := crashLine(run.Stderr); line != "" {
+		run.Signal = name
+		if name != "" {
+			return line, record.StateKilled
+		}
+		return line, record.StateFailed
+	}
 	text = lastLine(run.Stderr)
 	if text == "" {
 		text = err.Error()
@@ -198,31 +205,6 @@ func signalName(sig syscall.Signal) string {
 	}
 	return fmt.Sprintf("signal %d", int(sig))
 }
-
-// lastLine is the last line that is not empty: where a program says what ended
-// it. A hint below it is indented and skipped.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimRight(text, "\n "), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if l := lines[i]; strings.TrimSpace(l) != "" && !strings.HasPrefix(l, " ") {
-			return strings.TrimPrefix(strings.TrimSpace(l), "bmoe: ")
-		}
-	}
-	return ""
-}
-
-// tailBuffer keeps the last maxStderr bytes written to it.
-type tailBuffer struct{ b []byte }
-
-func (t *tailBuffer) Write(p []byte) (int, error) {
-	t.b = append(t.b, p...)
-	if extra := len(t.b) - maxStderr; extra > 0 {
-		t.b = append(t.b[:0], t.b[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tailBuffer) String() string { return strings.ToValidUTF8(string(t.b), "?") }
 
 // limitedWriter stops taking bytes at a bound.
 type limitedWriter struct {

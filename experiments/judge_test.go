@@ -1,0 +1,405 @@
+package experiments
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/planner/config"
+	"github.com/bmoe/bmoe/results/record"
+)
+
+// steady makes runs whose arms differ by known factors with a little scatter,
+// and lets the case tamper with each.
+func steady(e record.Experiment, factor map[string]float64, tamper func(*record.StoredRun)) []record.StoredRun {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var runs []record.StoredRun
+	for _, slot := range e.Schedule {
+		f := factor[slot.Arm]
+		if f == 0 {
+			f = 1
+		}
+		r := record.StoredRun{Run: doneRun(armNamed(&e, slot.Arm).Config, 20*f*math.Exp(0.003*rng.NormFloat64())), Slot: slot, Attempt: 1}
+		if tamper != nil {
+			tamper(&r)
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Question)
+		factor float64
+		tamper func(*record.StoredRun)
+		want   string
+		reason string
+	}{
+		{name: "faster", factor: 1.10, want: "better", reason: "above the 2 % margin"},
+		{name: "slower", factor: 0.90, want: "worse", reason: "below the 2 % margin"},
+		{name: "the same", factor: 1.0, want: "equivalent", reason: "within 2 %"},
+		{name: "a little", factor: 1.02, want: "small", reason: "direction is known"},
+		{name: "lever did not act", factor: 1.1, want: "void", reason: "io-threads did not act: lanes is 1 in both arms",
+			tamper: func(r *record.StoredRun) { r.Run.Stats.Lanes = 1 }},
+		{name: "another knob differs", factor: 1.1, want: "void", reason: "the arms differ in cache-mb, io-threads, not in io-threads alone",
+			tamper: func(r *record.StoredRun) { r.Run.Config.CacheMB = 100 * r.Run.Config.IOThreads }},
+		{name: "the lever was resolved away", factor: 1.1, want: "void", reason: "io-threads resolved to the same value",
+			tamper: func(r *record.StoredRun) { r.Run.Config.IOThreads = 2 }},
+		{name: "an arm is not steady", factor: 1.1, want: "void", reason: "resolved to different cache-mb",
+			tamper: func(r *record.StoredRun) { r.Run.Config.CacheMB = r.Slot.Index }},
+		{name: "other tokens", factor: 1.1, want: "void", reason: "the tokens differ",
+			tamper: func(r *record.StoredRun) { r.Run.TokenHash = r.Slot.Arm }},
+		{name: "fewer tokens", factor: 1.1, want: "void", reason: "32 prompt and 64 decoded tokens against 32 and 60",
+			tamper: func(r *record.StoredRun) {
+				if r.Slot.Index == 7 {
+					r.Run.Measured.DecodeTokens = 60
+				}
+			}},
+		{name: "fewer experts", factor: 1.1, want: "void", reason: "experts routed against",
+			tamper: func(r *record.StoredRun) {
+				if r.Slot.Arm == "4" {
+					r.Run.Stats.ExpertsRouted--
+				}
+			}},
+		{name: "killed", factor: 1.1, want: "void", reason: "every run of io-threads 4 was killed: killed by its memory limit",
+			tamper: func(r *record.StoredRun) {
+				if r.Slot.Arm == "4" {
+					r.Run.State, r.Run.Error = record.StateKilled, "killed by its memory limit"
+				}
+			}},
+		{name: "killed at times", factor: 1.1, want: "undecided", reason: "5 pairs can give a 93.8 % interval at most; 6 are the fewest for 95.0 %; in 3 of 8 pairs a run died",
+			tamper: func(r *record.StoredRun) {
+				if r.Slot.Arm == "4" && r.Slot.Block < 3 {
+					r.Run.State = record.StateTimeout
+				}
+			}},
+		{name: "killed once", factor: 1.1, want: "better", reason: "in 1 of 8 pairs a run died",
+			tamper: func(r *record.StoredRun) {
+				if r.Slot.Arm == "4" && r.Slot.Block == 3 {
+					r.Run.State = record.StateFailed
+				}
+			}},
+		{name: "warm though cold was asked", factor: 1.1, want: "void", reason: "30 % of the model stayed in it",
+			change: func(q *Question) { q.CacheState = CacheCold },
+			tamper: func(r *record.StoredRun) { r.Run.EnvBefore.CachedModelFrac = 0.3 }},
+		{name: "cold and verified", factor: 1.1, want: "better", reason: "margin",
+			change: func(q *Question) { q.CacheState = CacheCold }},
+		{name: "cold and nobody knows", factor: 1.1, want: "void", reason: "nobody could verify",
+			change: func(q *Question) { q.CacheState = CacheCold },
+			tamper: func(r *record.StoredRun) { r.Run.EnvBefore.CachedModelFrac = -1 }},
+		{name: "five pairs", factor: 1.1, want: "undecided", reason: "5 pairs can give a 93.8 % interval at most",
+			change: func(q *Question) { q.Pairs, q.ExactPairs = 5, true }},
+	} {
+		q := lanesQuestion(t, 8, "1", "4")
+		if c.change != nil {
+			c.change(&q)
+		}
+		e := register(t, q)
+		v := Judge(e, steady(e, map[string]float64{"4": c.factor}, c.tamper))
+		got := v.Comparisons[0]
+		if got.Verdict != c.want || !strings.Contains(got.Reason, c.reason) {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got.Verdict, got.Reason, c.want, c.reason)
+		}
+		if c.want == "better" && (got.Effect < 0.09 || got.Effect > 0.11 || got.Lo > 0.1 || got.Hi < 0.1) {
+			t.Errorf("%s: effect %v [%v, %v], want 0.10", c.name, got.Effect, got.Lo, got.Hi)
+		}
+		if again := Judge(e, steady(e, map[string]float64{"4": c.factor}, c.tamper)); cmp.Diff(v, again) != "" {
+			t.Errorf("%s: judged twice, two verdicts: %s", c.name, cmp.Diff(v, again))
+		}
+	}
+}
+
+// With one arm killed the others are judged all the same, in a family that
+// keeps its size.
+func TestKilledArmLeavesTheOthers(t *testing.T) {
+	e := register(t, lanesQuestion(t, 8, "1", "2", "4"))
+	v := Judge(e, steady(e, map[string]float64{"2": 1.1, "4": 1.2}, func(r *record.StoredRun) {
+		if r.Slot.Arm == "4" {
+			r.Run.State, r.Run.Error = record.StateKilled, "killed by its memory limit of 500 MiB"
+		}
+	}))
+	if v.Comparisons[0].Verdict != "better" || v.Comparisons[1].Verdict != "void" {
+		t.Errorf("verdicts %s and %s", v.Comparisons[0].Verdict, v.Comparisons[1].Verdict)
+	}
+	if got, want := v.Comparisons[0].PHolm, 2.0/128; math.Abs(got-want) > 1e-12 {
+		t.Errorf("Holm p %v, want %v: the family is two", got, want)
+	}
+	if len(v.Warnings) == 0 || !strings.Contains(v.Warnings[0], "killed: 8 of 8 runs of io-threads 4 (killed by its memory limit of 500 MiB)") {
+		t.Errorf("warnings %q", v.Warnings)
+	}
+	sum := Summarise(e, steady(e, nil, nil))
+	if len(sum) != 3 || sum[0].Runs != 8 || math.Abs(sum[0].Mean-20) > 0.2 {
+		t.Errorf("summary %+v", sum)
+	}
+}
+
+func TestBitsMayChangeForSomeLevers(t *testing.T) {
+	p, err := Lever("repack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := lanesQuestion(t, 8, "1", "4")
+	q.Lever = "repack"
+	if q.Arms, err = SweepArms(p, []string{"off", "on"}, baseConfig()); err != nil {
+		t.Fatal(err)
+	}
+	e := register(t, q)
+	v := Judge(e, steady(e, map[string]float64{"on": 1.2}, func(r *record.StoredRun) {
+		r.Run.TokenHash = r.Slot.Arm
+		if r.Slot.Arm == "on" {
+			r.Run.Stats.RepackedBytes = 1 << 20
+		}
+	}))
+	if v.Comparisons[0].Verdict != "better" {
+		t.Errorf("%s: %s", v.Comparisons[0].Verdict, v.Comparisons[0].Reason)
+	}
+	if len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "different tokens") {
+		t.Errorf("warnings %q", v.Warnings)
+	}
+}
+
+func TestAAMustBeEqual(t *testing.T) {
+	q := lanesQuestion(t, 8, "1", "4")
+	q.Kind, q.Lever, q.Arms = KindAA, "", AAArms(baseConfig())
+	e := register(t, q)
+	if v := Judge(e, steady(e, nil, nil)); v.Comparisons[0].Verdict != "equivalent" {
+		t.Errorf("%+v", v.Comparisons[0])
+	}
+	v := Judge(e, steady(e, nil, func(r *record.StoredRun) {
+		if r.Slot.Arm == "A2" {
+			r.Run.Config.Threads = 7
+		}
+	}))
+	if c := v.Comparisons[0]; c.Verdict != "void" || !strings.Contains(c.Reason, "differ in threads") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestBandIsJudged(t *testing.T) {
+	for factor, want := range map[float64]string{1.10: "confirmed", 1.3: "refuted", 1.15: "undecided"} {
+		q := lanesQuestion(t, 8, "1", "4")
+		b, err := ParseBand("better by 5%..15%", 0.02)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Band = &b
+		e := register(t, q)
+		if !strings.Contains(e.Falsifier, "5.0 to 15.0 % faster") {
+			t.Errorf("falsifier %q", e.Falsifier)
+		}
+		c := Judge(e, steady(e, map[string]float64{"4": factor}, nil)).Comparisons[0]
+		if c.Predicted != want {
+			t.Errorf("a factor of %v is %s (%s), want %s", factor, c.Predicted, c.PredictedReason, want)
+		}
+		void := Judge(e, steady(e, map[string]float64{"4": factor}, func(r *record.StoredRun) { r.Run.Stats.Lanes = 1 })).Comparisons[0]
+		if void.Predicted != "void" {
+			t.Errorf("with a lever that did not act: %s", void.Predicted)
+		}
+	}
+}
+
+func planWith(point, lo, hi float64) planner.Plan {
+	c := baseConfig()
+	c.IOThreads, c.DenseWeights, c.ReleaseMmap, c.CacheMB = 4, "anon", true, 100
+	return planner.Plan{
+		Config:     c,
+		Decisions:  []planner.Decision{{Knob: "cache-mb", Value: "100", Provenance: planner.Operator}, {Knob: "dense-weights", Value: "anon", Provenance: planner.Derived}},
+		Prediction: planner.Prediction{DecodeSPerToken: planner.Estimate{Known: true, Point: point, Lo: lo, Hi: hi}},
+	}
+}
+
+func TestPlanTrial(t *testing.T) {
+	at := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		n             int
+		point, lo, hi float64
+		want          string
+	}{
+		{8, 0.05, 0.045, 0.055, "confirmed"},
+		{8, 0.03, 0.025, 0.035, "refuted"},
+		{8, 0.05, 0.05, 0.055, "undecided"},
+		{3, 0.05, 0.045, 0.055, "undecided"},
+		{8, 0.05, 0, 0, "void"},
+	} {
+		p := planWith(c.point, c.lo, c.hi)
+		q := PlanTrial(p, record.NewPrediction(p.Prediction, at), c.n)
+		q.At = at
+		e := register(t, q)
+		if len(e.Schedule) != c.n {
+			t.Errorf("%d runs were asked for, %d are scheduled", c.n, len(e.Schedule))
+		}
+		v := conduct(t, e, &engine{rng: rand.New(rand.NewPCG(1, 2)), noise: 0.003})
+		if got := v.Predictions[0]; got.Verdict != c.want {
+			t.Errorf("%+v: %s (%s)", c, got.Verdict, got.Reason)
+		}
+	}
+}
+
+func TestPlanArms(t *testing.T) {
+	p := planWith(1, 1, 1)
+	arms, allowed := PlanArms(p)
+	var names []string
+	for _, a := range arms {
+		names = append(names, a.Name)
+	}
+	want := []string{"plan", "mmap", "without dense-weights", "without release-mmap"} // io-threads is the default, cache-mb pinned
+	p.Config.IOThreads = 2
+	arms, allowed = PlanArms(p)
+	names = nil
+	for _, a := range arms {
+		names = append(names, a.Name)
+	}
+	want = append(want, "without io-threads")
+	if d := cmp.Diff(want, names); d != "" {
+		t.Error(d)
+	}
+	if arms[1].Config.MoeStream || arms[1].Config.Model != p.Config.Model {
+		t.Errorf("mmap arm: %+v", arms[1].Config)
+	}
+	if d := cmp.Diff([]string{"dense-weights", "release-mmap"}, allowed["without dense-weights"]); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"release-mmap"}, allowed["without release-mmap"]); d != "" {
+		t.Error(d)
+	}
+	for _, a := range arms[1:] {
+		if d := config.Diff(&p.Config, &a.Config); len(d) == 0 {
+			t.Errorf("%s is the plan", a.Name)
+		}
+	}
+	q := lanesQuestion(t, 8, "1", "4")
+	q.Kind, q.Lever, q.Arms, q.Baseline = KindEarns, "", arms, ArmMmap
+	q.Terms.Favour, q.Terms.Allowed = ArmPlan, allowed
+	e := register(t, q)
+	v := Judge(e, steady(e, map[string]float64{"plan": 2, "without dense-weights": 2, "without io-threads": 1.5, "without release-mmap": 2.5}, nil))
+	got := map[string]string{}
+	for _, c := range v.Comparisons {
+		if c.Arm != ArmPlan {
+			t.Errorf("a comparison is for %s", c.Arm)
+		}
+		got[c.Baseline] = c.Verdict
+	}
+	if d := cmp.Diff(map[string]string{"mmap": "better", "without dense-weights": "equivalent", "without io-threads": "better", "without release-mmap": "worse"}, got); d != "" {
+		t.Error(d)
+	}
+	v = Judge(e, steady(e, map[string]float64{"plan": 2}, func(r *record.StoredRun) {
+		if r.Slot.Arm == "without io-threads" {
+			r.Run.Config.Threads = 1
+		}
+	}))
+	for _, c := range v.Comparisons {
+		if (c.Verdict == "void") != (c.Baseline == "without io-threads") {
+			t.Errorf("%s: %s (%s)", c.Baseline, c.Verdict, c.Reason)
+		}
+	}
+}
+
+func TestContaminationsAreReported(t *testing.T) {
+	e := register(t, lanesQuestion(t, 8, "1", "4"))
+	v := Judge(e, steady(e, map[string]float64{"4": 1.1}, func(r *record.StoredRun) {
+		r.Run.EnvBefore.MemAvailable, r.Run.EnvBefore.TempC, r.Run.EnvAfter.TempC = 1000, 40, 45
+		r.Run.Measured.MajorFaults = 20
+		switch r.Slot.Index {
+		case 3:
+			r.Run.Measured.MajorFaults = 5000
+		case 4, 5:
+			r.Run.Warnings = []string{"something of the run's own", gatePrefix + "started over 5 degrees warmer than the first run"}
+		case 6:
+			r.Run.EnvAfter.TempC = 70
+		case 7:
+			r.Run.EnvBefore.PSIIO = 60
+		case 8:
+			r.Run.EnvBefore.MemAvailable = 100
+		}
+	}))
+	all := strings.Join(v.Warnings, "\n")
+	for _, want := range []string{
+		"major-faults: 1 of 8 runs", "up to 5000 against a median of 20", "entry-gate: started over 5 degrees warmer than the first run (2 of 16 runs)",
+		"thermal: ", "pressure: ", "memory: ",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+	if v.Comparisons[0].Verdict != "better" {
+		t.Errorf("warnings do not change a verdict: %s", v.Comparisons[0].Verdict)
+	}
+}
+
+func TestDriftAndSlotAreReported(t *testing.T) {
+	e := register(t, lanesQuestion(t, 10, "1", "4"))
+	m := engine{rng: rand.New(rand.NewPCG(2, 2)), noise: 0.002, drift: -0.01}
+	v := conduct(t, e, &m)
+	if !strings.Contains(strings.Join(v.Warnings, "\n"), "drift: runs changed by -") || v.Drift == nil || math.Abs(v.Drift.Estimate+0.01) > 0.002 {
+		t.Errorf("drift %+v, warnings %q", v.Drift, v.Warnings)
+	}
+	v = Judge(e, steady(e, nil, func(r *record.StoredRun) {
+		if r.Slot.Pos == 0 {
+			r.Run.Measured.DecodeSPerToken *= 1.2
+		}
+	}))
+	if !strings.Contains(strings.Join(v.Warnings, "\n"), "slot-effect: the first run of a block was -") {
+		t.Errorf("slot %+v, warnings %q", v.Slot, v.Warnings)
+	}
+}
+
+func TestRegister(t *testing.T) {
+	q := lanesQuestion(t, 6, "1", "2", "4", "8")
+	e, notes, err := Register(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Pairs != 7 || len(e.Schedule) != 28 || !strings.Contains(notes[0], "6 pairs cannot decide 3 comparisons at 95.0 %: 7 are the fewest that can; raised to 7") {
+		t.Errorf("%d pairs, notes %q", e.Pairs, notes)
+	}
+	if e.ID == "" || e.ID != e.ContentID() {
+		t.Errorf("id %q is not the content's", e.ID)
+	}
+	for name, change := range map[string]func(*Question){
+		"seed": func(q *Question) { q.Seed++ }, "pairs": func(q *Question) { q.Pairs = 9 }, "margin": func(q *Question) { q.Margin = 0.03 },
+		"arm": func(q *Question) { q.Arms[1].Config.Threads = 3 }, "wait": func(q *Question) { q.Terms.EntryWaitS = 5 },
+		"band": func(q *Question) { q.Band = &record.Band{Lo: 0, Hi: 1} },
+	} {
+		other := lanesQuestion(t, 6, "1", "2", "4", "8")
+		change(&other)
+		if register(t, other).ID == e.ID {
+			t.Errorf("another %s leaves the id", name)
+		}
+	}
+	q = lanesQuestion(t, 8, "1", "4")
+	q.Band = &record.Band{Lo: 0.09, Hi: 0.11}
+	_, notes, err = Register(q)
+	if err != nil || !strings.Contains(strings.Join(notes, "\n"), "not likely to be confirmed") {
+		t.Errorf("a narrow band passes without a word: %q, %v", notes, err)
+	}
+	for name, change := range map[string]func(*Question){
+		"one arm": func(q *Question) { q.Arms = q.Arms[:1] }, "metric": func(q *Question) { q.Metric = "speed" },
+		"baseline": func(q *Question) { q.Baseline = "3" }, "cache": func(q *Question) { q.CacheState = "tepid" },
+		"looks": func(q *Question) { q.Looks = 3 }, "pairs": func(q *Question) { q.Pairs = 0 },
+		"two looks of three": func(q *Question) { q.Looks = 2; q.Arms = append(q.Arms, record.Arm{Name: "x"}) },
+	} {
+		q := lanesQuestion(t, 8, "1", "4")
+		change(&q)
+		if _, _, err := Register(q); err == nil {
+			t.Errorf("%s is not refused", name)
+		}
+	}
+}
+
+func TestTermsSurviveTheLedger(t *testing.T) {
+	q := lanesQuestion(t, 8, "1", "4")
+	q.Terms = Terms{Warmup: 2, EntryWaitS: 1.5, RunTimeoutS: 60, RunMemoryMB: 512, MaxTimeS: 9, Favour: "plan", Allowed: map[string][]string{"a": {"b"}}, NoiseSD: 0.01, NoiseSource: "x", Predict: "better"}
+	e := register(t, q)
+	got := TermsOf(&e)
+	got.MDE = 0
+	if d := cmp.Diff(q.Terms, got); d != "" {
+		t.Error(d)
+	}
+}
