@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/engine/cachepolicy"
+	"github.com/bmoe/bmoe/engine/trace"
 	"github.com/bmoe/bmoe/reports"
 	"github.com/bmoe/bmoe/results"
 	"github.com/bmoe/bmoe/results/record"
@@ -46,14 +47,15 @@ measured curve where there is one. It says plainly when the line is the wrong
 shape. Fits from the ledger are stored there, and the next plan reads them.`,
 		Example: `  bmoe fit -m model.gguf
   bmoe fit --all
-  bmoe fit --trace route.csv --plot plots`,
+  bmoe fit --trace route.csv --plot plots
+  bmoe fit --trace route.csv -m model.gguf`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return fitCommand(c.Context(), a, f) },
 	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.model, "model", "m", "", "fit this model's runs (GGUF file, or an id or name in the ledger)")
 	fs.BoolVar(&f.all, "all", false, "fit all models' runs together, and each class of expert count and width")
-	fs.StringVar(&f.trace, "trace", "", "fit the LRU curve of this routing trace")
+	fs.StringVar(&f.trace, "trace", "", "fit the LRU curve of this routing trace; with -m its hit curves are stored for that model")
 	fs.StringVar(&f.policy, "policy", "", "cache policy whose runs are fitted (default: the one with most runs)")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
 	fs.StringVar(&f.plot, "plot", "", "folder to write the plot to, as SVG and PNG")
@@ -74,25 +76,19 @@ type fitInput struct {
 }
 
 func fitCommand(ctx context.Context, a *app, f fitFlags) error {
-	chosen := 0
-	for _, on := range []bool{f.model != "", f.all, f.trace != ""} {
-		if on {
-			chosen++
-		}
-	}
-	if chosen != 1 {
-		return usageError{errors.New("fit takes one of -m MODEL, --all and --trace FILE"), "for example `bmoe fit --all`"}
+	if f.all == (f.model != "" || f.trace != "") {
+		return usageError{errors.New("fit takes -m MODEL, --trace FILE or --all"), "for example `bmoe fit --all`"}
 	}
 	if f.policy != "" && !slices.Contains(cachepolicy.Names(), f.policy) {
 		return usageError{fmt.Errorf("--policy %q is no cache policy", f.policy), fmt.Sprintf("give one of %v", cachepolicy.Names())}
 	}
 	if f.trace != "" {
-		return fitTrace(a, f)
+		return fitTrace(ctx, a, f)
 	}
 	return fitLedger(ctx, a, f)
 }
 
-func fitTrace(a *app, f fitFlags) error {
+func fitTrace(ctx context.Context, a *app, f fitFlags) error {
 	if f.policy != "" && f.policy != cachepolicy.LRU {
 		return usageError{fmt.Errorf("--policy %s: a trace's curve is LRU's", f.policy), "`bmoe trace replay` gives the other policies"}
 	}
@@ -108,7 +104,45 @@ func fitTrace(a *app, f fitFlags) error {
 	if err != nil {
 		return withHint(fmt.Errorf("trace %s: %w", f.trace, err), "record more tokens: `bmoe run --route-trace FILE -n 128`")
 	}
+	if f.model != "" && !f.noRecord {
+		if doc.Curves, err = storeCurves(ctx, a.dbPath, f.model, t, r); err != nil {
+			return err
+		}
+	}
 	return a.printFit(f, doc, in, fit)
+}
+
+// storeCurves leaves a trace's hit curves in the ledger, where the next plan
+// for the model finds them. It returns the policies they are of.
+func storeCurves(ctx context.Context, db, name string, t *trace.Trace, r *analysis.Routing) (policies []string, err error) {
+	s, err := openStore(ctx, db, results.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if cerr := s.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	m, err := ledgerModel(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	if m.Experts != t.Experts || m.Layers < len(t.Layers) {
+		return nil, usageError{fmt.Errorf("trace %s is of %d layers of %d experts, %s has %d of %d", t.Model, len(t.Layers), t.Experts, m.Name, m.Layers, m.Experts), "give -m the model the trace was taken from"}
+	}
+	for _, policy := range cachepolicy.Names() {
+		h, ok := analysis.HitHistogram(r, policy)
+		if !ok {
+			continue
+		}
+		h.ModelID, h.Source = m.ID, "trace"
+		if _, err := s.SaveHistogram(ctx, h); err != nil {
+			return nil, ledgerFault(err)
+		}
+		policies = append(policies, policy)
+	}
+	return policies, nil
 }
 
 func fitLedger(ctx context.Context, a *app, f fitFlags) (err error) {

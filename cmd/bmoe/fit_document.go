@@ -33,6 +33,7 @@ type fitDoc struct {
 	Decode     *fitScore       `json:"predictions_decode,omitempty"`
 	Hits       *hitScore       `json:"predictions_hit_rate,omitempty"`
 	FitID      string          `json:"fit_id,omitempty"`
+	Curves     []string        `json:"curves_stored,omitempty"` // policies
 	Groups     []fitDoc        `json:"groups,omitempty"`
 }
 
@@ -217,6 +218,9 @@ func (d *fitDoc) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\nthe line is %s: %s\n", d.Verdict, d.Reason)
 	d.printScores(w)
+	if len(d.Curves) > 0 {
+		fmt.Fprintf(w, "hit curves stored for the next plan: %s\n", strings.Join(d.Curves, ", "))
+	}
 	for i := range d.Groups {
 		fmt.Fprintln(w)
 		if err := d.Groups[i].print(w); err != nil {

@@ -126,6 +126,35 @@ func TestFitFromLedger(t *testing.T) {
 	}
 }
 
+// A trace of a model in the ledger leaves its curves there.
+func TestFitTraceStoresCurves(t *testing.T) {
+	db := fitLedgerFile(t)
+	var b strings.Builder
+	b.WriteString("# n_layer=2 n_expert=64\n# layer=0 expert_bytes=1000\n# layer=1 expert_bytes=1000\nturn,phase,step,layer,slot,expert,weight,residency,expert_bytes\n")
+	for step := range 60 {
+		for layer := range 2 {
+			fmt.Fprintf(&b, "0,1,%d,%d,0,%d,,0,0\n", step, layer, (step*step+layer)%23)
+		}
+	}
+	code, out, errs := runBmoe(t, "fit", "--db", db, "--trace", tinyFile(t, b.String()), "-m", "synth1")
+	if code != exitOK || !strings.Contains(out, "hit curves stored for the next plan: a2d, lru") {
+		t.Fatalf("exit %d, stderr %q, stdout:\n%s", code, errs, out)
+	}
+	s, err := results.Open(t.Context(), db, results.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.Histograms(t.Context(), strings.Repeat("1", 64))
+	if err != nil || len(list) != 4 {
+		t.Errorf("%d curves stored, %v; want 4", len(list), err)
+	}
+	code, _, errs = runBmoe(t, "fit", "--db", db, "--trace", tinyFile(t, tinyTrace), "-m", "synth1")
+	if code == exitOK || !strings.Contains(errs, "a fit wants at least 2") {
+		t.Errorf("a trace of another model: exit %d, %q", code, errs)
+	}
+}
+
 func TestFitFailsPlainly(t *testing.T) {
 	db := fitLedgerFile(t)
 	for _, c := range []struct {
@@ -133,8 +162,8 @@ func TestFitFailsPlainly(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, exitUsage, "fit takes one of"},
-		{[]string{"--all", "--trace", "x"}, exitUsage, "fit takes one of"},
+		{nil, exitUsage, "fit takes -m MODEL, --trace FILE or --all"},
+		{[]string{"--all", "--trace", "x"}, exitUsage, "fit takes -m MODEL, --trace FILE or --all"},
 		{[]string{"--all", "--policy", "mru"}, exitUsage, `--policy "mru"`},
 		{[]string{"--trace", tinyFile(t, tinyTrace), "--policy", "a2d"}, exitUsage, "a trace's curve is LRU's"},
 		{[]string{"-m", "nosuch"}, exitFailure, "no run of model nosuch is stored"},
