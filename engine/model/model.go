@@ -4,18 +4,23 @@ package model
 
 import "github.com/bmoe/bmoe/engine/internal/gguf"
 
-// Model, Tensor and ExpertTensor describe a file; see the fields.
 type (
-	Model        = gguf.Model
-	Tensor       = gguf.Tensor
+	// Model is the layout of a model file.
+	Model = gguf.Model
+	// Tensor is one tensor of it.
+	Tensor = gguf.Tensor
+	// ExpertTensor is a routed-expert weight tensor of it.
 	ExpertTensor = gguf.ExpertTensor
 )
 
-// The errors of Open that a caller may want to tell apart.
 type (
+	// MissingShardError is the error of Open for a split model of which one
+	// file is not there.
 	MissingShardError = gguf.MissingShardError
-	TensorError       = gguf.TensorError
-	FileError         = gguf.FileError
+	// TensorError is the error of Open for a tensor that cannot be right.
+	TensorError = gguf.TensorError
+	// FileError is the error of Open for another fault, naming the file.
+	FileError = gguf.FileError
 )
 
 // ErrNotGGUF and ErrTruncated are wrapped by the errors of Open.

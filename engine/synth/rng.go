@@ -28,9 +28,6 @@ func (r *rng) next() uint64 {
 	return z ^ z>>31
 }
 
-// uniform is in [0,1).
-func (r *rng) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
-
 // intn is in [0,n).
 func (r *rng) intn(n int) int { return int(r.next() % uint64(n)) }
 

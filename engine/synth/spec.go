@@ -76,11 +76,16 @@ func (s Spec) checkNumbers() error {
 		flag        string
 		v, low, top int
 	}{
-		{"--layers", s.Layers, 1, maxLayers}, {"--experts", s.Experts, 1, maxExperts},
-		{"--experts-used", s.Used, 1, s.Experts}, {"--embd", s.Embd, 64, 1 << 16},
-		{"--ff", s.FF, 32, 1 << 18}, {"--shards", s.Shards, 1, maxShards},
-		{"--vocab", s.Vocab, minVocab, 1 << 18}, {"--context", s.Context, 64, 1 << 24},
-		{"--dense-lead", s.DenseLead, 0, s.Layers - 1}, {"--expert-groups", s.Groups, 0, s.Experts - 1},
+		{"--layers", s.Layers, 1, maxLayers},
+		{"--experts", s.Experts, 1, maxExperts},
+		{"--experts-used", s.Used, 1, s.Experts},
+		{"--embd", s.Embd, 64, 1 << 16},
+		{"--ff", s.FF, 32, 1 << 18},
+		{"--shards", s.Shards, 1, maxShards},
+		{"--vocab", s.Vocab, minVocab, 1 << 18},
+		{"--context", s.Context, 64, 1 << 24},
+		{"--dense-lead", s.DenseLead, 0, s.Layers - 1},
+		{"--expert-groups", s.Groups, 0, s.Experts - 1},
 	} {
 		if n.v < n.low || n.v > n.top {
 			return fmt.Errorf("%s %d: must be %d to %d", n.flag, n.v, n.low, n.top)

@@ -90,8 +90,10 @@ func (u Upcycle) build(c *checkpoint) (*builder, error) {
 	case float64(up.width)*float64(up.ff)*float64(u.Experts)*float64(c.layers) > maxSize:
 		return nil, errors.New("the model would have more than 16 million million expert weights; lower --experts, --embd or --ff")
 	}
-	up.builder = &builder{quant: q, Spec: Spec{Arch: "llama", Layers: c.layers, Experts: u.Experts, Used: u.Used,
-		Embd: up.width, FF: up.ff, Type: q.name, Seed: u.Seed, Shards: u.Shards, Vocab: c.vocab, Context: c.context}}
+	up.builder = &builder{quant: q, Spec: Spec{
+		Arch: "llama", Layers: c.layers, Experts: u.Experts, Used: u.Used,
+		Embd: up.width, FF: up.ff, Type: q.name, Seed: u.Seed, Shards: u.Shards, Vocab: c.vocab, Context: c.context,
+	}}
 	up.metadata()
 	up.outer()
 	for l := range c.layers {
