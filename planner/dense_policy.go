@@ -24,6 +24,10 @@ func (st *planning) chooseDense() {
 	}
 	reclaim, known := st.p.Memory.Reclaim.Get()
 	switch {
+	case st.pinned("release-mmap") && st.cfg.ReleaseMmap && (st.plan.Regime == RegimeOversized || !known || !st.hold.known):
+		st.decide("dense-weights", "anon", Decision{Provenance: Derived, Topic: "dense-anon",
+			Brief:  fmt.Sprintf("The %s read for every token are copied, because you want the file unmapped.", size(st.m.dense)),
+			Reason: fmt.Sprintf("%s leaves no mapping to read weights from", flagOf("release-mmap"))})
 	case st.plan.Regime == RegimeOversized:
 		st.dense.held = 0
 		st.decide("dense-weights", "mmap", Decision{Provenance: Derived, Topic: "dense-mapped",
@@ -50,10 +54,15 @@ func (st *planning) pinnedDenseLock() int64 {
 	if st.cfg.DenseWeights == "mmap" && st.plan.Regime == RegimeOversized {
 		st.dense.held = 0
 	}
-	if st.cfg.DenseWeights == "pinned" {
-		return st.m.dense
+	if st.cfg.DenseWeights != "pinned" {
+		return 0
 	}
-	return 0
+	if short := st.m.dense - st.locks.storeBytes; st.locks.storeKnown && short > 0 {
+		st.note("over-budget", size(short), Operator,
+			fmt.Sprintf("Protecting the weights read for every token is %s short; what is refused will be ordinary memory.", size(short)),
+			fmt.Sprintf("%s pinned asks for %s and %s can be locked; kept, because the caller set it", flagOf("dense-weights"), size(st.m.dense), size(st.locks.storeBytes)))
+	}
+	return st.m.dense
 }
 
 // explainNoPin says how far short a store fell that could have held the set.

@@ -39,6 +39,12 @@ var stages = []stage{
 // else but defaults); pins says which they are. The error is a pin that does
 // not parse; a plan that cannot fit is not an error but a declined plan.
 func Make(p Profile, base config.Config, pins Pins, pol Policy) (Plan, error) {
+	pins = maps.Clone(pins)
+	for name, text := range pins {
+		if text == "auto" && (name == "cache-mb" || name == "repack") {
+			delete(pins, name) // asks for a decision instead of fixing one
+		}
+	}
 	st := &planning{p: &p, pins: pins, pol: pol, cfg: base, def: config.Default()}
 	for _, name := range slices.Sorted(maps.Keys(pins)) {
 		param, ok := config.Lookup(name)

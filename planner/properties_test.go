@@ -159,6 +159,9 @@ func TestPinsAreNeverChanged(t *testing.T) {
 		pins := drawPins(rt)
 		plan := mustMake(rt, drawProfile(rt, 80), pins)
 		for name, text := range pins {
+			if text == "auto" {
+				continue // asks for a decision
+			}
 			p, _ := config.Lookup(name)
 			want := config.Default()
 			if err := p.Set(&want, text); err != nil {
