@@ -35,14 +35,13 @@ type Shape struct {
 	Used    int    `json:"used"`
 	// Slice is the bytes of one expert's weights of that shape.
 	Slice int64 `json:"slice"`
-	// Others are further types the model's experts come in.
-	Others []uint32 `json:"others,omitempty"`
 }
 
 // Spec says how a device is measured.
 type Spec struct {
-	Shape   Shape `json:"shape"`
-	Threads int   `json:"threads"` // of the CPU backend
+	Shape   Shape   `json:"shape"`             // of most expert bytes: the one that is timed
+	Classes []Shape `json:"classes,omitempty"` // every shape the model's experts come in
+	Threads int     `json:"threads"`           // of the CPU backend
 	// Sweep is how many bytes of weights the one-token matmuls go through:
 	// large against the processor's caches, small against memory.
 	Sweep int64 `json:"sweep"`
@@ -66,35 +65,39 @@ type Report struct {
 	WideRepack   *Rate             `json:"wide_repack,omitempty"`
 	RepackRate   float64           `json:"repack_rate,omitempty"` // bytes repacked per second by one thread
 	CopyRate     float64           `json:"copy_rate,omitempty"`
-	RunsAll      bool              `json:"runs_all"` // every expert type of the model, at both widths
-	Against      string            `json:"against"`  // what the results were compared with
+	PerNode      float64           `json:"per_node,omitempty"` // seconds of a graph node that computes next to nothing
+	Repacks      []bool            `json:"repacks,omitempty"`  // by class: the CPU backend has another layout
+	Devices      []Info            `json:"devices"`            // all that are registered
+	RunsAll      bool              `json:"runs_all"`           // every class, at both widths
+	Against      string            `json:"against"`            // what the results were compared with
 	Module       string            `json:"module,omitempty"`
 	Why          map[string]string `json:"why,omitempty"`
 }
 
 const (
 	// WideTokens is the width of the wide matmul.
-	WideTokens = 128
-	repeats    = 5
-	repeatFor  = 0.025 // seconds of passes per rate, at least
-	repeatMost = 40
-	wideFlops  = 1 << 30 // work of one wide pass, at most
+	WideTokens  = 128
+	repeatLeast = 3
+	repeatMost  = 30
+	repeatFor   = 0.04    // seconds of passes per rate
+	passMost    = 0.04    // seconds of one pass
+	wideFlops   = 1 << 30 // work of one wide pass, at most
 )
 
 // Measure times the shape on the device called name. Its results are compared
 // with the CPU backend's, the CPU's own with plain floats.
 func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
-	r := &Report{Why: map[string]string{}, Module: llama.CPUModule()}
 	infos, err := List()
 	if err != nil {
 		return nil, err
 	}
+	r := &Report{Why: map[string]string{}, Module: llama.CPUModule(), Devices: infos}
 	i := slices.IndexFunc(infos, func(d Info) bool { return d.Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("no device is called %q", name)
 	}
-	r.Info, r.Module = infos[i], llama.CPUModule()
-	r.RunsAll = runsAll(name, s.Shape)
+	r.Info = infos[i]
+	r.RunsAll = runsAll(name, append([]Shape{s.Shape}, s.Classes...))
 	if r.Info.Kind == CPU {
 		r.Against = "plain floats"
 		return r, measureHost(ctx, r, s)
@@ -107,11 +110,10 @@ func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
 	return r, measureDevice(ctx, r, infos[host].Name, s)
 }
 
-func runsAll(name string, shape Shape) bool {
-	for _, t := range append([]uint32{shape.Type}, shape.Others...) {
-		m := llama.MatmulShape{Type: t, Cols: shape.Cols, Rows: shape.Rows, Experts: shape.Experts, Used: shape.Used}
+func runsAll(name string, shapes []Shape) bool {
+	for _, x := range shapes {
 		for _, tokens := range []int{1, WideTokens} {
-			if ok, err := m.Runs(name, tokens); err != nil || !ok {
+			if ok, err := x.matmul(x.Experts).Runs(name, tokens); err != nil || !ok {
 				return false
 			}
 		}
@@ -137,6 +139,6 @@ func (s Spec) wide() (used, of int) {
 	return used, min(of, s.experts())
 }
 
-func (s Spec) shape() llama.MatmulShape {
-	return llama.MatmulShape{Type: s.Shape.Type, Cols: s.Shape.Cols, Rows: s.Shape.Rows, Experts: s.experts(), Used: s.Shape.Used}
+func (x Shape) matmul(experts int) llama.MatmulShape {
+	return llama.MatmulShape{Type: x.Type, Cols: x.Cols, Rows: x.Rows, Experts: experts, Used: x.Used}
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func spec(typ uint32, slice int64) Spec {
-	return Spec{Shape: Shape{Type: typ, Cols: 512, Rows: 512, Experts: 64, Used: 8, Slice: slice}, Threads: 2, Sweep: 16 << 20}
+	shape := Shape{Type: typ, Cols: 512, Rows: 512, Experts: 64, Used: 8, Slice: slice}
+	return Spec{Shape: shape, Classes: []Shape{shape}, Threads: 2, Sweep: 16 << 20}
 }
 
 func TestHostAgreesWithPlainFloats(t *testing.T) {
@@ -38,6 +39,9 @@ func TestHostAgreesWithPlainFloats(t *testing.T) {
 				if rate.NMSE > 5e-4 || rate.BytesPerS < 1e6 || rate.BytesPerS > 1e13 {
 					t.Errorf("%s: %+v", name, rate)
 				}
+			}
+			if len(r.Repacks) != 1 || r.Repacks[0] != (r.NarrowRepack != nil) {
+				t.Errorf("repacks %v, repacked rate %v", r.Repacks, r.NarrowRepack)
 			}
 			if !r.RunsAll || r.Info.Kind != CPU || r.CopyRate <= 0 {
 				t.Errorf("report %+v", r)
@@ -82,5 +86,21 @@ func TestWideIsScaledDownWithItsExperts(t *testing.T) {
 	}
 	if n := s.experts(); n%8 != 0 || int64(n)*s.Shape.Slice > s.Sweep {
 		t.Errorf("experts() = %d", n)
+	}
+}
+
+func TestMedianOfThirds(t *testing.T) {
+	tests := []struct {
+		times          []float64
+		median, spread float64
+	}{
+		{[]float64{1, 1, 1}, 1, 0},
+		{[]float64{1, 1, 9, 1, 1, 1, 1, 1, 1}, 1, 0},
+		{[]float64{1, 1, 1, 2, 2, 2, 3, 3, 3}, 2, 1},
+	}
+	for _, tt := range tests {
+		if m, s := medianOfThirds(tt.times); m != tt.median || s != tt.spread {
+			t.Errorf("medianOfThirds(%v) = %g, %g; want %g, %g", tt.times, m, s, tt.median, tt.spread)
+		}
 	}
 }

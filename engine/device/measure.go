@@ -15,7 +15,7 @@ const (
 
 // measureHost times the CPU backend, plain and repacked, and a copy.
 func measureHost(ctx context.Context, r *Report, s Spec) error {
-	m, err := llama.NewMatmul(r.Info.Name, s.shape(), s.Threads)
+	m, err := llama.NewMatmul(r.Info.Name, s.Shape.matmul(s.experts()), s.Threads)
 	if err != nil {
 		return err
 	}
@@ -26,6 +26,8 @@ func measureHost(ctx context.Context, r *Report, s Spec) error {
 		best = min(best, m.CopySeconds(copyBytes))
 	}
 	r.CopyRate = 1 / best
+	r.PerNode = perNode(r.Info.Name, s.Threads)
+	r.Repacks = repacks(s.Classes)
 	seconds, ok := timeRepack(m)
 	if !ok {
 		r.Why["narrow-repack"] = "the CPU backend has no other layout for this type"
@@ -40,12 +42,12 @@ func measureHost(ctx context.Context, r *Report, s Spec) error {
 // measureDevice times a device and compares it with the CPU backend, which
 // computes the same noise in this process.
 func measureDevice(ctx context.Context, r *Report, host string, s Spec) error {
-	h, err := llama.NewMatmul(host, s.shape(), s.Threads)
+	h, err := llama.NewMatmul(host, s.Shape.matmul(s.experts()), s.Threads)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	m, err := llama.NewMatmul(r.Info.Name, s.shape(), s.Threads)
+	m, err := llama.NewMatmul(r.Info.Name, s.Shape.matmul(s.experts()), s.Threads)
 	if err != nil {
 		return err
 	}
@@ -87,19 +89,18 @@ func pair(ctx context.Context, m *llama.Matmul, s Spec, why map[string]string, s
 	return narrow, wide
 }
 
-// rate times passes until there are enough, and compares the result.
+// rate times passes until there are enough, and compares the result. A machine
+// that is busy, or a slow device, gets fewer matmuls a pass and fewer passes.
 func rate(ctx context.Context, m *llama.Matmul, nodes, tokens, used, of int, bytes float64, want truth) (*Rate, error) {
-	g, err := m.Graph(nodes, tokens, used, of)
+	run, err := sized(m, nodes, tokens, used, of)
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
-	if _, err := g.Run(); err != nil { // warm-up: pages, threads, clocks
-		return nil, err
-	}
+	defer run.g.Close()
+	bytes *= float64(run.nodes) / float64(nodes)
 	var times []float64
-	for total := 0.0; (len(times) < repeats || total < repeatFor) && len(times) < repeatMost; {
-		t, err := g.Run()
+	for total := 0.0; enough(len(times), total); {
+		t, err := run.g.Run()
 		if err != nil {
 			return nil, err
 		}
@@ -109,16 +110,71 @@ func rate(ctx context.Context, m *llama.Matmul, nodes, tokens, used, of int, byt
 		times, total = append(times, t), total+t
 	}
 	compare := min(tokens, compareTokens)
-	expect, err := want(g, nodes, tokens, used, of, compare)
+	expect, err := want(run.g, run.nodes, tokens, used, of, compare)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(times)
-	mid := times[len(times)/2]
-	// The spread is of the middle half: a scheduler's hiccup is no property of
-	// the memory, and a median does not see it either.
-	lo, hi := times[len(times)/4], times[len(times)*3/4]
-	return &Rate{BytesPerS: bytes / mid, Spread: (hi - lo) / mid, NMSE: NMSE(expect, g.Result(compare))}, nil
+	mid, spread := medianOfThirds(times)
+	return &Rate{BytesPerS: bytes / mid, Spread: spread, NMSE: NMSE(expect, run.g.Result(compare))}, nil
+}
+
+// enough says whether to take another pass.
+func enough(passes int, total float64) bool {
+	if passes < repeatLeast {
+		return true
+	}
+	return total < repeatFor && passes < repeatMost
+}
+
+type sizedGraph struct {
+	g     *llama.MatmulGraph
+	nodes int
+}
+
+// sized builds the graph of as many matmuls as fit the time of a pass, judged
+// by a small one that also warms the pages, the threads and the clocks up.
+func sized(m *llama.Matmul, nodes, tokens, used, of int) (sizedGraph, error) {
+	first := min(nodes, 2)
+	g, err := m.Graph(first, tokens, used, of)
+	if err != nil {
+		return sizedGraph{}, err
+	}
+	t, err := g.Run()
+	if err == nil {
+		t, err = g.Run()
+	}
+	if err != nil {
+		g.Close()
+		return sizedGraph{}, err
+	}
+	fit := min(nodes, max(first, int(passMost/max(t/float64(first), 1e-9))))
+	if fit == first {
+		return sizedGraph{g, first}, nil
+	}
+	g.Close()
+	g, err = m.Graph(fit, tokens, used, of)
+	if err != nil {
+		return sizedGraph{}, err
+	}
+	if _, err := g.Run(); err != nil {
+		g.Close()
+		return sizedGraph{}, err
+	}
+	return sizedGraph{g, fit}, nil
+}
+
+// medianOfThirds is the median of the medians of three runs of passes, and how
+// far those lie apart: a single pass that a scheduler interrupted is no
+// property of the memory, a third of them is.
+func medianOfThirds(times []float64) (median, spread float64) {
+	var mid [3]float64
+	for i := range mid {
+		part := slices.Clone(times[len(times)*i/3 : len(times)*(i+1)/3])
+		slices.Sort(part)
+		mid[i] = part[len(part)/2]
+	}
+	slices.Sort(mid[:])
+	return mid[1], (mid[2] - mid[0]) / mid[1]
 }
 
 // NMSE is the normalised mean squared error of got against want, as

@@ -15,24 +15,36 @@ type Width struct {
 	Rows   []Projected `json:"rows"`
 }
 
+// Projection is what llama.cpp projects for a configuration.
+type Projection struct {
+	Widths []Width `json:"widths"`
+	Nodes  int     `json:"nodes,omitempty"` // computing nodes of a one-token graph; 0 unknown
+}
+
 // Project asks llama.cpp what a context of the configuration would hold at
 // each graph width. It reads metadata and allocates nothing.
-func Project(shards []string, c config.Config, widths []int64) ([]Width, error) {
+func Project(shards []string, c config.Config, widths []int64) (*Projection, error) {
 	p, err := llama.NewProjection(shards, c.GPULayers)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	out := make([]Width, len(widths))
-	for i, w := range widths {
-		rows, err := p.At(llama.ContextParams{
+	out := &Projection{}
+	for _, w := range widths {
+		params := llama.ContextParams{
 			Ctx: c.CtxSize, Batch: max(c.BatchSize, int(w)), UBatch: int(w),
 			FlashAttn: c.FlashAttn, TypeK: c.CacheTypeK, TypeV: c.CacheTypeV,
-		})
+		}
+		rows, err := p.At(params)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = Width{w, rows}
+		out.Widths = append(out.Widths, Width{w, rows})
+		if out.Nodes == 0 {
+			if n, err := p.Nodes(params); err == nil {
+				out.Nodes = n
+			}
+		}
 	}
 	return out, nil
 }

@@ -13,3 +13,46 @@ func timeRepack(m *llama.Matmul) (seconds float64, ok bool) {
 	ok = m.Repack()
 	return time.Since(start).Seconds(), ok
 }
+
+// repacks says for which shapes the CPU backend has another layout.
+func repacks(classes []Shape) []bool {
+	out := make([]bool, len(classes))
+	for i, c := range classes {
+		if layout := llama.NewRepack(c.Type, c.Cols, c.Rows); layout != nil {
+			out[i] = true
+			layout.Close()
+		}
+	}
+	return out
+}
+
+// perNode is the time of a graph node beside its work: a barrier of the
+// threads and the dispatch. Zero when it could not be taken.
+func perNode(name string, threads int) float64 {
+	const nodes, f32 = 256, 0
+	tiny := llama.MatmulShape{Type: f32, Cols: 32, Rows: 32, Experts: 2, Used: 1}
+	m, err := llama.NewMatmul(name, tiny, threads)
+	if err != nil {
+		return 0
+	}
+	defer m.Close()
+	g, err := m.Graph(nodes, 1, 1, 2)
+	if err != nil {
+		return 0
+	}
+	defer g.Close()
+	best := 0.0
+	for pass := range 6 { // the first warms up
+		t, err := g.Run()
+		if err != nil {
+			return 0
+		}
+		if pass == 1 || (pass > 1 && t < best) {
+			best = t
+		}
+		if t > passMost {
+			break
+		}
+	}
+	return best / nodes
+}

@@ -42,7 +42,7 @@ static llama_memory_breakdown breakdown(const llama_context * ctx, bool & found)
     return found ? get(ctx) : llama_memory_breakdown{};
 }
 
-int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most) {
+static llama_context * open_context(bm_project * p, bm_project_params params) {
     llama_context_params cp = llama_context_default_params();
     cp.n_ctx = params.n_ctx;
     cp.n_batch = params.n_batch;
@@ -52,7 +52,32 @@ int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * row
     cp.type_v = (ggml_type) params.type_v;
     cp.n_outputs_max = 1; // as the session opens its context
     cp.no_perf = true;
-    llama_context * ctx = llama_init_from_model(p->model, cp);
+    return llama_init_from_model(p->model, cp);
+}
+
+int bm_project_nodes(bm_project * p, bm_project_params params) {
+    using fn = ggml_cgraph * (*)(llama_context *, uint32_t, uint32_t, uint32_t);
+    static const fn reserve = (fn) dlsym(RTLD_DEFAULT, "_Z19llama_graph_reserveP13llama_contextjjj");
+    llama_context * ctx = reserve ? open_context(p, params) : nullptr;
+    if (!ctx) {
+        return -1;
+    }
+    ggml_cgraph * graph = reserve(ctx, 1, 1, 1);
+    int n = graph ? 0 : -1;
+    for (int i = 0; graph && i < ggml_graph_n_nodes(graph); i++) {
+        switch (ggml_graph_node(graph, i)->op) {
+            case GGML_OP_NONE: case GGML_OP_RESHAPE: case GGML_OP_VIEW: case GGML_OP_PERMUTE: case GGML_OP_TRANSPOSE:
+                break; // only another way to look at a tensor
+            default:
+                n++;
+        }
+    }
+    llama_free(ctx);
+    return n;
+}
+
+int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most) {
+    llama_context * ctx = open_context(p, params);
     if (!ctx) {
         return -1;
     }

@@ -41,10 +41,7 @@ func (p *Projection) Close() { C.bm_project_free(p.p) }
 func (p *Projection) At(c ContextParams) ([]Projected, error) {
 	const most = 16
 	var rows [most]C.bm_project_row
-	n := C.bm_project_at(p.p, C.bm_project_params{
-		n_ctx: C.uint32_t(c.Ctx), n_batch: C.uint32_t(c.Batch), n_ubatch: C.uint32_t(c.UBatch),
-		flash_attn: flashAttn[c.FlashAttn], type_k: cacheTypes[c.TypeK], type_v: cacheTypes[c.TypeV],
-	}, &rows[0], most)
+	n := C.bm_project_at(p.p, c.project(), &rows[0], most)
 	switch {
 	case n == -2:
 		return nil, errors.New("this build of llama.cpp does not tell what a context holds")
@@ -56,4 +53,20 @@ func (p *Projection) At(c ContextParams) ([]Projected, error) {
 		out[i] = Projected{C.GoString(&rows[i].name[0]), int64(rows[i].context), int64(rows[i].compute)}
 	}
 	return out, nil
+}
+
+func (c ContextParams) project() C.bm_project_params {
+	return C.bm_project_params{
+		n_ctx: C.uint32_t(c.Ctx), n_batch: C.uint32_t(c.Batch), n_ubatch: C.uint32_t(c.UBatch),
+		flash_attn: flashAttn[c.FlashAttn], type_k: cacheTypes[c.TypeK], type_v: cacheTypes[c.TypeV],
+	}
+}
+
+// Nodes counts what computes something in the graph of one token.
+func (p *Projection) Nodes(c ContextParams) (int, error) {
+	n := int(C.bm_project_nodes(p.p, c.project()))
+	if n < 0 {
+		return 0, errors.New("this build of llama.cpp does not show its graphs")
+	}
+	return n, nil
 }

@@ -27,6 +27,8 @@ bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers);
 void bm_project_free(bm_project * p);
 // Fills up to most rows and returns how many there are; negative on failure.
 int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most);
+// Nodes that compute something in the graph of one token; negative on failure.
+int bm_project_nodes(bm_project * p, bm_project_params params);
 
 #ifdef __cplusplus
 }
