@@ -50,6 +50,7 @@ func (st *planning) allocate() {
 			Reason: "owed: how much may be held and the model's expert sizes"})
 		return
 	}
+	st.noteBuffers()
 	a := &allocation{got: map[string]int64{}}
 	for _, step := range allocateSteps {
 		step.run(st, a)

@@ -46,10 +46,13 @@ func (st *planning) hitRate(cache int64) Estimate {
 
 // hitProvenance says how good the hit rate's source is.
 func (st *planning) hitProvenance() Provenance {
+	if st.cache.bytes == 0 || st.cache.bytes >= st.m.whole() {
+		return Derived
+	}
 	if _, _, ok := st.curve(); ok {
 		return Measured
 	}
-	if st.p.Hits.Fit.OK() {
+	if fit, ok := st.p.Hits.Fit.Get(); ok && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
 		return Derived
 	}
 	return PolicyP

@@ -41,6 +41,9 @@ func (st *planning) predictStream(pr *Prediction) {
 	}
 	pr.HitRate = st.hitRate(st.cache.bytes)
 	pr.BytesPerToken = st.missBytes(pr.HitRate)
+	st.note("hit-rate", percent(pr.HitRate.Point), st.hitProvenance(),
+		fmt.Sprintf("About %s of the experts a token needs should be in the cache, somewhere between %s and %s.", percent(pr.HitRate.Point), percent(pr.HitRate.Lo), percent(pr.HitRate.Hi)),
+		pr.HitRate.Basis)
 	packed := st.repacked()
 	w := st.weightRate(packed)
 	point := st.streamTerms(1-pr.HitRate.Point, w, packed)

@@ -53,6 +53,23 @@ func (st *planning) chooseWidth() {
 			st.cfg.CtxSize, size(at), len(points), percent(st.pol.ComputeShareMax), size(st.hold.usable))})
 }
 
+// noteBuffers says that a streamed run's budget lacks rows nobody projected.
+func (st *planning) noteBuffers() {
+	b := &st.p.Buffers
+	if !st.hold.known || (b.Compute.OK() && st.buffers.kvFrom != "unknown") {
+		return
+	}
+	missing := "compute buffers"
+	if st.buffers.kvFrom == "unknown" {
+		missing = "context and compute buffers"
+	}
+	if st.buffers.kvFrom == "unknown" && b.Compute.OK() {
+		missing = "context"
+	}
+	st.note("unmeasured-buffers", "-", Unprobed, "What the "+missing+" take is not known, and the cache may have their room.",
+		"the ledger has no row for the "+missing+"; owed: llama.cpp's projection at two widths; "+b.Compute.Reason)
+}
+
 // deviceComputeAt is the largest compute buffer at a width of a device that
 // draws on this pool.
 func (st *planning) deviceComputeAt(width int64) int64 {
