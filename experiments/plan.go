@@ -111,6 +111,6 @@ func PlanTrial(p planner.Plan, pred record.Prediction, n int) Question {
 		Kind:   KindPlan,
 		Arms:   []record.Arm{{Name: ArmPlan, Value: ArmPlan, Config: p.Config, Prediction: &pred}},
 		Metric: MetricDecode, Pairs: n, ExactPairs: true, Alpha: 0.05, Margin: 0.02, CacheState: CacheWarm,
-		Terms: Terms{NoiseSD: assumedNoise, NoiseSource: "assumed"},
+		Terms: Terms{NoiseSD: assumedNoise, NoiseSource: "assumed", EntryWaitS: 10, RunTimeoutS: 3600},
 	}
 }

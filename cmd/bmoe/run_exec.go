@@ -41,6 +41,9 @@ func (r *runner) run(ctx context.Context) error {
 			return interrupted(ctx, err)
 		}
 	}
+	if r.flags.repeat > 1 {
+		return r.trial(ctx, doc)
+	}
 	return interrupted(ctx, r.once(ctx, doc))
 }
 
