@@ -12,9 +12,15 @@ func mendF32(sigma, _ float64) mender {
 	for i, z := range normals {
 		table[i] = math.Float32bits(float32(z * sigma))
 	}
+	pick := func(v uint64) uint64 { return uint64(table[v&(1<<normalBits-1)]) }
 	return func(b []byte) {
-		for ; len(b) >= 4; b = b[4:] {
-			le.PutUint32(b, table[le.Uint32(b)>>(32-normalBits)])
+		i := 0
+		for ; i+8 <= len(b); i += 8 {
+			v := le.Uint64(b[i:])
+			le.PutUint64(b[i:], pick(v)|pick(v>>32)<<32)
+		}
+		if i < len(b) {
+			le.PutUint32(b[i:], uint32(pick(uint64(le.Uint32(b[i:])))))
 		}
 	}
 }
@@ -32,9 +38,15 @@ func mend16(sigma float64, convert func(float32) uint16) mender {
 	for i, z := range normals {
 		table[i] = convert(float32(z * sigma))
 	}
+	pick := func(v uint64) uint64 { return uint64(table[v&(1<<normalBits-1)]) }
 	return func(b []byte) {
-		for ; len(b) >= 2; b = b[2:] {
-			le.PutUint16(b, table[le.Uint16(b)>>(16-normalBits)])
+		i := 0
+		for ; i+8 <= len(b); i += 8 {
+			v := le.Uint64(b[i:])
+			le.PutUint64(b[i:], pick(v)|pick(v>>16)<<16|pick(v>>32)<<32|pick(v>>48)<<48)
+		}
+		for ; i < len(b); i += 2 {
+			le.PutUint16(b[i:], uint16(pick(uint64(le.Uint16(b[i:])))))
 		}
 	}
 }
@@ -125,12 +137,12 @@ func mendQ6K(sigma, spread float64) mender {
 	table := scaleTable(sigma / spread)
 	return func(b []byte) {
 		for ; len(b) >= 210; b = b[210:] {
-			for i := 192; i < 208; i++ {
-				s := int8(b[i]&63) + 32
-				if b[i]&128 != 0 {
-					s = -s
-				}
-				b[i] = byte(s)
+			for i := 192; i < 208; i += 8 {
+				v := le.Uint64(b[i:])
+				// Eight scales of 32 to 95, negated where the top bit says so.
+				sign := v >> 7 & 0x0101010101010101
+				size := v&0x3f3f3f3f3f3f3f3f + 0x2020202020202020
+				le.PutUint64(b[i:], size^sign*0xff+sign)
 			}
 			le.PutUint16(b[208:], table[b[208]&15])
 		}

@@ -263,3 +263,18 @@ func BenchmarkWrite(b *testing.B) {
 		b.SetBytes(sum.Bytes)
 	}
 }
+
+// BenchmarkFill is the making of random blocks alone, on one core.
+func BenchmarkFill(b *testing.B) {
+	for _, name := range TypeNames() {
+		q := quants[name]
+		src := &randomSource{seed: 1, name: name, quant: q, mend: q.prepare(0.02, q.spread)}
+		buf := make([]byte, src.unitBytes())
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(buf)))
+			for b.Loop() {
+				src.fill(buf, 3)
+			}
+		})
+	}
+}
