@@ -34,6 +34,7 @@ func (st *planning) stopStreaming(topic, brief, reason string) {
 	st.stream, st.cache, st.dense, st.slots = false, cacheChoice{}, denseChoice{}, slotChoice{}
 	st.device = deviceChoice{}
 	st.restore(streamKnobs...)
+	st.chooseRepack()
 	st.residentWidth()
 	st.decide("moe-stream", "off", Decision{Provenance: Derived, Topic: topic, Brief: brief, Reason: reason})
 }

@@ -138,10 +138,15 @@ func (st *planning) mappedTerms() terms {
 // residentRate is the rate a resident or mapped run multiplies weights at:
 // llama.cpp repacks on its own unless it is told not to.
 func (st *planning) residentRate() float64 {
-	if packed, ok := st.p.Host.NarrowRepack.Get(); ok && st.cfg.Repack != "off" {
-		return packed
+	plain := st.p.Host.Narrow.Or(0)
+	packed, ok := st.p.Host.NarrowRepack.Get()
+	if !ok || st.cfg.Repack == "off" {
+		return plain
 	}
-	return st.p.Host.Narrow.Or(0)
+	if !st.pinned("repack") {
+		return max(plain, packed) // residentRepack turns it off where it loses
+	}
+	return packed
 }
 
 // weightRate is the rate the host multiplies weights at, one token wide, with
