@@ -37,12 +37,14 @@ type Options struct {
 // unknown ones with their reason included; none may end the process.
 type Engine interface {
 	// Backends says what this build can see.
-	Backends(context.Context) planner.BackendFacts
+	Backends(context.Context, *model.Model, config.Config) planner.BackendFacts
 	// Devices probes each accelerator in a process of its own, before this
 	// process uses any.
 	Devices(context.Context, *model.Model, config.Config) []planner.Device
-	// Bandwidth measures the host's rates on the model's own expert type.
-	Bandwidth(context.Context, *model.Model, config.Config) planner.HostFacts
+	// Bandwidth fills in the host's rates on the model's own expert type, which
+	// of the model's types it has another layout for, and what nodes and
+	// repacking cost.
+	Bandwidth(context.Context, *model.Model, config.Config, *planner.Profile)
 	// Buffers projects context and compute buffers at two widths.
 	Buffers(context.Context, *model.Model, config.Config) planner.BufferFacts
 	// Placement asks llama.cpp's capacity fitter.

@@ -20,7 +20,7 @@ func (c *composition) probeBackends(ctx context.Context) {
 		}
 		return
 	}
-	c.profile.Backends = c.opts.Engine.Backends(ctx)
+	c.profile.Backends = c.opts.Engine.Backends(ctx, c.model, c.cfg)
 }
 
 func (c *composition) probeDevices(ctx context.Context) {
@@ -31,13 +31,14 @@ func (c *composition) probeDevices(ctx context.Context) {
 
 func (c *composition) probeBandwidth(ctx context.Context) {
 	if c.opts.Engine == nil {
-		c.profile.Host = unknownHost(noEngine, owedEngine)
+		c.profile.Host = UnknownHost(noEngine, owedEngine)
 		return
 	}
-	c.profile.Host = c.opts.Engine.Bandwidth(ctx, c.model, c.cfg)
+	c.opts.Engine.Bandwidth(ctx, c.model, c.cfg, &c.profile)
 }
 
-func unknownHost(why, owed string) planner.HostFacts {
+// UnknownHost is the host's rates where they were not, or could not be, taken.
+func UnknownHost(why, owed string) planner.HostFacts {
 	f := planner.UnknownFact[float64](why, owed)
 	return planner.HostFacts{Narrow: f, Wide: f, NarrowRepack: f, WideRepack: f, CopyRate: f}
 }
@@ -55,13 +56,14 @@ func (c *composition) probeBuffers(ctx context.Context) {
 
 func (c *composition) probePlacement(ctx context.Context) {
 	if c.opts.Engine == nil {
-		c.profile.Placement = unknownPlacement(noEngine, owedEngine)
+		c.profile.Placement = UnknownPlacement(noEngine, owedEngine)
 		return
 	}
 	c.profile.Placement = c.opts.Engine.Placement(ctx, c.model, c.cfg, c.profile.Devices)
 }
 
-func unknownPlacement(why, owed string) planner.PlacementFacts {
+// UnknownPlacement is the placement of a fitter that was not asked.
+func UnknownPlacement(why, owed string) planner.PlacementFacts {
 	n := planner.UnknownFact[int64](why, owed)
 	flag := planner.UnknownFact[bool](why, owed)
 	return planner.PlacementFacts{
@@ -76,9 +78,13 @@ func (c *composition) learn(ctx context.Context) {
 	const nothing = "no run of this build on this machine is on record"
 	o, owed := &c.profile.Overheads, "`bmoe run` of this model, which records it"
 	for _, f := range []*planner.Fact[float64]{&o.PerLookup, &o.PerLayer, &o.PerNode, &o.PerRead, &o.RepackRate, &o.PrefillRate} {
-		*f = planner.UnknownFact[float64](nothing, owed)
+		if !f.OK() {
+			*f = planner.UnknownFact[float64](nothing, owed)
+		}
 	}
-	o.Nodes = planner.UnknownFact[int64](nothing, owed)
+	if !o.Nodes.OK() {
+		o.Nodes = planner.UnknownFact[int64](nothing, owed)
+	}
 	c.profile.Hits.Curves = planner.UnknownFact[[]planner.HitCurve]("no routing of this model is on record", "`bmoe run --route-trace FILE`, then `bmoe fit --trace FILE`")
 	c.profile.Hits.Fit = planner.UnknownFact[planner.HitFit]("no fit of this model is on record", "`bmoe fit -m MODEL` after some runs")
 	if c.opts.Learn == nil {

@@ -19,10 +19,6 @@ func init() { register(newPlanCmd) }
 // planSchema names the shape of the document `bmoe plan --json` prints.
 const planSchema = "bmoe.plan/1"
 
-// probeEngine asks llama.cpp for the facts only it has; nil in a build without
-// it.
-var probeEngine func() probes.Engine
-
 // learnFacts adds what earlier runs taught; nil where there is no ledger.
 var learnFacts func(*app) func(context.Context, *model.Model, *planner.Profile) error
 

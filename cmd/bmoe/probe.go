@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/probes"
+	"github.com/bmoe/bmoe/probes/backends"
 )
 
 // probeSchema names the shape of the document `bmoe probe --json` prints.
@@ -20,12 +21,25 @@ const probeSchema = "bmoe.probe/1"
 // childTime is how long a probe's own process may take to answer.
 const childTime = 2 * time.Minute
 
+// childEnv tells a child of a probe that its standard input closes when its
+// parent is gone.
+const childEnv = "BMOE_PROBE_CHILD"
+
 func init() { register(newProbe) }
+
+// parent is what a child watches to know that its parent is gone; nil when a
+// person started it.
+func (a *app) parent() io.Reader {
+	if os.Getenv(childEnv) == "" {
+		return nil
+	}
+	return a.stdin
+}
 
 func newProbe(a *app) *cobra.Command {
 	var asJSON bool
 	var f probeFlags
-	var hold string
+	var hold, device string
 	cmd := &cobra.Command{
 		Use:   "probe -m MODEL",
 		Short: "measure what a plan is made of, or say what is unknown",
@@ -38,7 +52,8 @@ It reads about 2 GB from the model's drive (--no-io: nothing) and holds little
 memory (--mem: as much as the machine lets it keep, then gives all of it back).`,
 		Example: `  bmoe probe -m model.gguf
   bmoe probe -m model.gguf --no-io --json
-  bmoe probe -m model.gguf --mem`,
+  bmoe probe -m model.gguf --mem
+  bmoe probe -m model.gguf --device CPU`,
 		Args: exactArgs(0, "no arguments; name the model with -m"),
 	}
 	k := bindKnobs(cmd)
@@ -48,6 +63,7 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 	fs.BoolVar(&f.noIO, "no-io", false, "do not read the model's drive")
 	fs.BoolVar(&f.mem, "probe-mem", false, "same as --mem")
 	fs.BoolVar(&f.noIO, "no-probe-io", false, "same as --no-io")
+	fs.StringVar(&device, backends.DeviceFlag, "", "measure one device only, in this process, and print one line of JSON")
 	fs.StringVar(&hold, probes.HoldFlag, "", "hold memory as a child of another probe")
 	for _, name := range []string{"probe-mem", "no-probe-io", probes.HoldFlag} {
 		fs.Lookup(name).Hidden = true
@@ -59,6 +75,9 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 		cfg, _, err := k.resolve()
 		if err != nil {
 			return err
+		}
+		if device != "" {
+			return backends.Child(cmd.Context(), cfg, device, a.parent(), a.stdout)
 		}
 		if cfg.Model == "" {
 			return usageError{fmt.Errorf("probe: no model was named"), "type `bmoe probe -m FILE`"}
@@ -84,14 +103,12 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 // executable for what must happen in a child.
 func (a *app) probeOptions(f probeFlags) probes.Options {
 	opts := probes.Options{NoIO: f.noIO, Mem: f.mem, Progress: measuring(a.stderr)}
-	if probeEngine != nil {
-		opts.Engine = probeEngine()
-	}
 	if learnFacts != nil {
 		opts.Learn = learnFacts(a)
 	}
 	if exe, err := os.Executable(); err == nil {
-		opts.Hold = probes.Self(exe, childTime)
+		opts.Hold = probes.Self(exe, childTime, childEnv+"=1")
+		opts.Engine = backends.New(opts.Hold)
 	}
 	return opts
 }

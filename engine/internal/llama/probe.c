@@ -25,6 +25,8 @@ void bm_device_at(int i, bm_device * out) {
     ggml_backend_dev_get_props(dev, &props);
     snprintf(out->name, sizeof out->name, "%s", props.name ? props.name : "");
     snprintf(out->description, sizeof out->description, "%s", props.description ? props.description : "");
+    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(dev);
+    snprintf(out->backend, sizeof out->backend, "%s", reg ? ggml_backend_reg_name(reg) : "");
     out->type = props.type;
     out->mem_free = props.memory_free;
     out->mem_total = props.memory_total;

@@ -25,6 +25,7 @@ const (
 // DeviceInfo is what a registered device says about itself.
 type DeviceInfo struct {
 	Name, Description string
+	Backend           string // the module that registered it
 	Kind              string
 	Free, Total       int64 // bytes
 	HostMemory        bool  // its buffers are memory the CPU reads
@@ -42,7 +43,7 @@ func Devices() ([]DeviceInfo, error) {
 		var d C.bm_device
 		C.bm_device_at(C.int(i), &d)
 		out[i] = DeviceInfo{
-			Name: C.GoString(&d.name[0]), Description: C.GoString(&d.description[0]), Kind: deviceKind(d._type),
+			Name: C.GoString(&d.name[0]), Description: C.GoString(&d.description[0]), Backend: C.GoString(&d.backend[0]), Kind: deviceKind(d._type),
 			Free: int64(d.mem_free), Total: int64(d.mem_total),
 			HostMemory: bool(d.host_memory), HostBuffer: bool(d.host_buffer), HostPtr: bool(d.host_ptr),
 		}

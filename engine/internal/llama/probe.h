@@ -11,6 +11,7 @@
 typedef struct {
     char     name[64];
     char     description[128];
+    char     backend[64]; // of the module that registered it
     int      type; // enum ggml_backend_dev_type
     uint64_t mem_free, mem_total;
     bool     host_memory; // its buffers are memory the CPU reads

@@ -1,0 +1,90 @@
+package backends
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bmoe/bmoe/engine/device"
+	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/planner/config"
+	"github.com/bmoe/bmoe/probes"
+)
+
+// DeviceFlag is the flag of `bmoe probe` that makes it a device's child.
+const DeviceFlag = "device"
+
+// Host is the name by which the CPU backend is asked for.
+const Host = "CPU"
+
+// answer is what a child prints.
+type answer struct {
+	Report     *device.Report     `json:"report"`
+	Projection *device.Projection `json:"projection,omitempty"`
+	ProjectErr string             `json:"project_err,omitempty"`
+}
+
+// Child is a child's whole side: it measures the device called name for the
+// model of cfg and prints one line. Only the host's child projects buffers.
+// It ends when in closes, which is when its parent is gone.
+func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if in != nil {
+		go func() {
+			_, _ = io.Copy(io.Discard, in)
+			cancel()
+		}()
+	}
+	if cfg.Model == "" {
+		return errors.New("no model was named; type -m FILE")
+	}
+	m, err := model.Open(cfg.Model)
+	if err != nil {
+		return fmt.Errorf("-m: %w", err)
+	}
+	a, err := ask(ctx, m, cfg, name)
+	if err != nil {
+		return fmt.Errorf("--%s %s: %w", DeviceFlag, name, err)
+	}
+	return json.NewEncoder(out).Encode(a)
+}
+
+// ask measures in this process.
+func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*answer, error) {
+	h := probes.Local()
+	spec, ok := specOf(m, threads(h, cfg), h.Memory().Holdable.Or(0))
+	if !ok {
+		return nil, errors.New("the model has no matrix to multiply")
+	}
+	report, err := device.Measure(ctx, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{Report: report}
+	if name == Host {
+		a.Projection, err = device.Project(m.Shards, cfg, widths(cfg))
+		if err != nil {
+			a.ProjectErr = err.Error()
+		}
+	}
+	return a, nil
+}
+
+// threads is what a run would compute with.
+func threads(h *probes.Host, cfg config.Config) int {
+	if cfg.Threads > 0 {
+		return cfg.Threads
+	}
+	cores := h.Cores().Physical.Or(1)
+	return int(max(1, cores))
+}
+
+// args start a child for the device.
+func args(cfg config.Config, name string) []string {
+	out := []string{"probe", "--" + DeviceFlag + "=" + name}
+	cfg.Prompt, cfg.File, cfg.Stop, cfg.RouteTrace = "", "", nil, "" // nothing of the caller's text
+	return append(out, config.Args(&cfg)...)
+}

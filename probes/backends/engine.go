@@ -1,0 +1,162 @@
+package backends
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bmoe/bmoe/engine/device"
+	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/planner/config"
+	"github.com/bmoe/bmoe/probes"
+)
+
+// Engine implements [probes.Engine] with a child per device. The host's child
+// is asked once and answers for backends, bandwidth and buffers.
+type Engine struct {
+	// Child starts this program again; nil measures in this process.
+	Child probes.Child
+
+	host  *answer
+	err   error
+	asked bool
+	cost  float64
+	at    string
+}
+
+// New returns an engine for one probe.
+func New(child probes.Child) *Engine { return &Engine{Child: child} }
+
+// askHost asks the CPU backend once.
+func (e *Engine) askHost(ctx context.Context, m *model.Model, cfg config.Config) (*answer, error) {
+	if !e.asked {
+		start := time.Now()
+		e.host, e.err = e.ask(ctx, m, cfg, Host)
+		e.asked, e.cost, e.at = true, time.Since(start).Seconds(), start.UTC().Format(time.RFC3339)
+	}
+	return e.host, e.err
+}
+
+func (e *Engine) ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*answer, error) {
+	if e.Child == nil {
+		return ask(ctx, m, cfg, name)
+	}
+	out, err := e.Child(ctx, args(cfg, name))
+	if err != nil {
+		return nil, err
+	}
+	var a answer
+	if err := json.Unmarshal(out, &a); err != nil || a.Report == nil {
+		return nil, fmt.Errorf("its probe answered with something else: %.60q", out)
+	}
+	return &a, nil
+}
+
+const (
+	owedHost    = "`bmoe probe --device CPU -m MODEL`, which says why"
+	owedBuffers = "a projection by llama.cpp of this model's context"
+)
+
+// Backends says what this build sees. Every backend is a module loaded at run
+// time; none is linked in.
+func (e *Engine) Backends(ctx context.Context, m *model.Model, cfg config.Config) planner.BackendFacts {
+	a, err := e.askHost(ctx, m, cfg)
+	if err != nil {
+		return planner.BackendFacts{
+			Looked: planner.UnknownFact[bool](err.Error(), owedHost),
+			Linked: planner.UnknownFact[int64](err.Error(), owedHost),
+			Loaded: planner.UnknownFact[int64](err.Error(), owedHost),
+		}
+	}
+	found := map[string]bool{}
+	for _, d := range a.Report.Devices {
+		if d.Kind != device.CPU {
+			found[d.Backend] = true
+		}
+	}
+	return planner.BackendFacts{
+		Looked: planner.MeasuredFact(true, 0, "llama.cpp's registered devices were listed").Timed(0, e.at),
+		Linked: planner.MeasuredFact[int64](0, 0, "this build loads every backend as a module").Timed(0, e.at),
+		Loaded: planner.MeasuredFact(int64(len(found)), 0, fmt.Sprintf("accelerator modules beside the program, %d devices in all", len(a.Report.Devices))).Timed(0, e.at),
+	}
+}
+
+// Bandwidth fills in the host's rates, which types the CPU has another layout
+// for, and what the graph's nodes and repacking cost.
+func (e *Engine) Bandwidth(ctx context.Context, m *model.Model, cfg config.Config, p *planner.Profile) {
+	a, err := e.askHost(ctx, m, cfg)
+	if err != nil {
+		p.Host = probes.UnknownHost(err.Error(), owedHost)
+		return
+	}
+	p.Host = hostFacts(a.Report, m, cfg, e.at)
+	p.Host.Narrow.CostS = e.cost
+	markRepackable(p, m, a.Report)
+	overheads(p, a, e.at)
+}
+
+// Buffers is llama.cpp's projection at the context and cache types of cfg.
+func (e *Engine) Buffers(ctx context.Context, m *model.Model, cfg config.Config) planner.BufferFacts {
+	a, err := e.askHost(ctx, m, cfg)
+	if err == nil && a.Projection == nil {
+		err = errors.New(a.ProjectErr)
+	}
+	if err != nil {
+		return planner.BufferFacts{
+			Context: planner.UnknownFact[int64](err.Error(), owedBuffers),
+			Compute: planner.UnknownFact[[]planner.WidthPoint](err.Error(), owedBuffers),
+		}
+	}
+	contextBytes, compute := projected(a.Projection, "")
+	how := fmt.Sprintf("llama.cpp's projection for %d tokens of %s keys and %s values", cfg.CtxSize, cfg.CacheTypeK, cfg.CacheTypeV)
+	return planner.BufferFacts{
+		Context: planner.MeasuredFact(contextBytes, 0, how).Timed(0, e.at),
+		Compute: planner.MeasuredFact(compute, 0, how+", by graph width").Timed(0, e.at),
+	}
+}
+
+// projected picks one device's rows of a projection; "" is the host.
+func projected(p *device.Projection, name string) (contextBytes int64, compute []planner.WidthPoint) {
+	for _, w := range p.Widths {
+		for _, r := range w.Rows {
+			if r.Device == name {
+				contextBytes = max(contextBytes, r.Context)
+				compute = append(compute, planner.WidthPoint{Width: w.Tokens, Bytes: r.Compute})
+			}
+		}
+	}
+	return contextBytes, compute
+}
+
+// Devices asks every accelerator in a child of its own.
+func (e *Engine) Devices(ctx context.Context, m *model.Model, cfg config.Config) []planner.Device {
+	a, err := e.askHost(ctx, m, cfg)
+	if err != nil {
+		return nil
+	}
+	var out []planner.Device
+	for _, d := range a.Report.Devices {
+		if d.Kind == device.CPU {
+			continue
+		}
+		start := time.Now()
+		got, err := e.ask(ctx, m, cfg, d.Name)
+		f := deviceFacts(d, got, err)
+		f.Usable = f.Usable.Timed(time.Since(start).Seconds(), start.UTC().Format(time.RFC3339))
+		out = append(out, f)
+	}
+	return out
+}
+
+// Placement is not asked where there is no device to place anything on.
+func (e *Engine) Placement(_ context.Context, _ *model.Model, _ config.Config, devices []planner.Device) planner.PlacementFacts {
+	if len(devices) == 0 {
+		f := probes.UnknownPlacement("there is no device to place layers on", "")
+		f.Asked = planner.MeasuredFact(false, 0, "there is no device to place layers on")
+		return f
+	}
+	return probes.UnknownPlacement("llama.cpp's capacity fitter was not asked", "`--gpu-layers` by hand, compared")
+}

@@ -1,0 +1,139 @@
+package backends
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bmoe/bmoe/engine/device"
+	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/planner/config"
+	"github.com/bmoe/bmoe/probes"
+)
+
+// nmseMax is the error up to which a matmul counts as the same answer: what
+// llama.cpp's own backend tests allow.
+const nmseMax = 5e-4
+
+// rateFact is a rate that may be believed: one whose result was right.
+func rateFact(r *device.Rate, why, how string) planner.Fact[float64] {
+	if r == nil {
+		return planner.UnknownFact[float64](why, owedHost)
+	}
+	if !(r.NMSE <= nmseMax) {
+		return planner.UnknownFact[float64](fmt.Sprintf("its result is wrong (NMSE %.2g, allowed %.2g), so its rate is not looked at", r.NMSE, nmseMax), owedHost)
+	}
+	return planner.MeasuredFact(r.BytesPerS, r.Spread, fmt.Sprintf("%s; NMSE %.1g", how, r.NMSE))
+}
+
+// hostFacts are the CPU backend's rates.
+func hostFacts(r *device.Report, m *model.Model, cfg config.Config, at string) planner.HostFacts {
+	h := probes.Local()
+	spec, _ := specOf(m, threads(h, cfg), h.Memory().Holdable.Or(0))
+	how := fmt.Sprintf("expert matmul of %d x %d, %d threads", spec.Shape.Cols, spec.Shape.Rows, spec.Threads)
+	one := how + ", one token wide, weights swept from memory"
+	wide := fmt.Sprintf("%s, %d tokens wide: weight bytes times tokens", how, device.WideTokens)
+	f := planner.HostFacts{
+		Narrow:       rateFact(r.Narrow, r.Why["narrow"], one),
+		Wide:         rateFact(r.Wide, r.Why["wide"], wide),
+		NarrowRepack: rateFact(r.NarrowRepack, r.Why["narrow-repack"], one+", repacked"),
+		WideRepack:   rateFact(r.WideRepack, r.Why["wide-repack"], wide+", repacked"),
+		CopyRate:     planner.UnknownFact[float64]("no copy was timed", owedHost),
+	}
+	if r.CopyRate > 0 {
+		f.CopyRate = planner.MeasuredFact(r.CopyRate, 0, "fastest of three copies between resident pages, one thread")
+	}
+	for _, x := range []*planner.Fact[float64]{&f.Narrow, &f.Wide, &f.NarrowRepack, &f.WideRepack, &f.CopyRate} {
+		*x = x.Timed(0, at)
+	}
+	return f
+}
+
+// markRepackable notes on the model's slice classes which of them the CPU
+// backend lays out anew.
+func markRepackable(p *planner.Profile, m *model.Model, r *device.Report) {
+	spec, _ := specOf(m, 1, 0)
+	can := map[string]bool{}
+	for i, c := range spec.Classes {
+		if i < len(r.Repacks) && r.Repacks[i] {
+			can[classKey(c.Type, c.Slice)] = true
+		}
+	}
+	for i := range p.Model.Slices.Value {
+		s := &p.Model.Slices.Value[i]
+		for j := range m.ExpertTensors {
+			t := &m.ExpertTensors[j]
+			if t.Projection == s.Projection && t.Quant == s.Quant && t.SliceBytes == s.Bytes {
+				s.Repackable = can[classKey(t.Type, t.SliceBytes)]
+				break
+			}
+		}
+	}
+}
+
+func classKey(typ uint32, slice int64) string { return fmt.Sprintf("%d/%d", typ, slice) }
+
+// overheads fills in what the host's child measured of the engine's own costs.
+func overheads(p *planner.Profile, a *answer, at string) {
+	if n := a.Report.PerNode; n > 0 {
+		p.Overheads.PerNode = planner.MeasuredFact(n, 0, "a graph of 256 matmuls that compute next to nothing").Timed(0, at)
+	}
+	if a.Projection != nil && a.Projection.Nodes > 0 {
+		p.Overheads.Nodes = planner.MeasuredFact(int64(a.Projection.Nodes), 0, "computing nodes of llama.cpp's one-token graph").Timed(0, at)
+	}
+	if r := a.Report.RepackRate; r > 0 {
+		p.Overheads.RepackRate = planner.MeasuredFact(r, 0, "one thread laying the probe's weights out anew; lanes share the processors with compute").Timed(0, at)
+	}
+}
+
+// deviceFacts are an accelerator's facts, from its child's answer or from how
+// the child ended.
+func deviceFacts(d device.Info, a *answer, err error) planner.Device {
+	f := planner.Device{Name: d.Name, Description: d.Description}
+	f.HostMemory = planner.MeasuredFact(d.HostMemory, 0, "whether its buffers are memory the processor reads")
+	f.HostBuffer = planner.MeasuredFact(d.HostBuffer, 0, "advertised")
+	f.HostPtr = planner.UnknownFact[bool]("not advertised, which is no evidence of absence", "a safe test of wrapping host memory")
+	if d.HostPtr {
+		f.HostPtr = planner.MeasuredFact(true, 0, "advertised")
+	}
+	f.FreeBytes, f.TotalBytes = sizeFact(d.Free), sizeFact(d.Total)
+	if err != nil {
+		return unusable(f, err)
+	}
+	r := a.Report
+	f.Usable = planner.MeasuredFact(true, 0, "its probe answered")
+	f.RunsExpertOp = planner.MeasuredFact(r.RunsAll, 0, "the expert matmul in every type of the model, at both widths")
+	f.Identity, f.NMSE = agreement(r.Narrow, r.Why["narrow"], r.Against)
+	f.IdentityWide, f.NMSEWide = agreement(r.Wide, r.Why["wide"], r.Against)
+	f.Narrow = rateFact(r.Narrow, r.Why["narrow"], "expert matmul, one token wide")
+	f.Wide = rateFact(r.Wide, r.Why["wide"], fmt.Sprintf("expert matmul, %d tokens wide", device.WideTokens))
+	return f
+}
+
+// unusable is a device whose probe did not answer.
+func unusable(f planner.Device, err error) planner.Device {
+	var ended *probes.ChildError
+	if !errors.As(err, &ended) {
+		f.Usable = planner.UnknownFact[bool](err.Error(), "`bmoe probe --device "+f.Name+" -m MODEL`")
+		return f
+	}
+	f.Usable = planner.MeasuredFact(false, 0, "UNUSABLE: "+err.Error())
+	return f
+}
+
+// agreement says whether a result is the host's.
+func agreement(r *device.Rate, why, against string) (planner.Flag, planner.Fact[float64]) {
+	if r == nil {
+		return planner.UnknownFact[bool](why, owedHost), planner.UnknownFact[float64](why, owedHost)
+	}
+	how := fmt.Sprintf("NMSE %.2g against %s, %.2g allowed", r.NMSE, against, nmseMax)
+	return planner.MeasuredFact(r.NMSE <= nmseMax, 0, how), planner.MeasuredFact(r.NMSE, 0, how)
+}
+
+// sizeFact is a device's memory; one that states no size states nothing.
+func sizeFact(n int64) planner.Fact[int64] {
+	if n <= 0 {
+		return planner.UnknownFact[int64]("the device states no size", "its driver's own tool")
+	}
+	return planner.MeasuredFact(n, 0, "stated by its backend")
+}
