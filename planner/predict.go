@@ -42,7 +42,7 @@ func (st *planning) predictStream(pr *Prediction) {
 	pr.HitRate = st.hitRate(st.cache.bytes)
 	pr.BytesPerToken = st.missBytes(pr.HitRate)
 	st.note("hit-rate", percent(pr.HitRate.Point), st.hitProvenance(),
-		fmt.Sprintf("About %s of the experts a token needs should be in the cache, somewhere between %s and %s.", percent(pr.HitRate.Point), percent(pr.HitRate.Lo), percent(pr.HitRate.Hi)),
+		hitBrief(pr.HitRate),
 		pr.HitRate.Basis)
 	packed := st.repacked()
 	w := st.weightRate(packed)
@@ -59,6 +59,14 @@ func (st *planning) predictStream(pr *Prediction) {
 	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
 	pr.Dominant = point.dominant()
 	pr.PrefillTokensPerS = st.predictPrefill(packed)
+}
+
+func hitBrief(h Estimate) string {
+	text := fmt.Sprintf("About %s of the experts a token needs should be in the cache", percent(h.Point))
+	if h.Lo == h.Hi {
+		return text + "."
+	}
+	return text + fmt.Sprintf(", somewhere between %s and %s.", percent(h.Lo), percent(h.Hi))
 }
 
 // missBytes is what a token reads from the drive.

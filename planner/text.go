@@ -143,7 +143,7 @@ func writePrediction(w io.Writer, p *Prediction) error {
 		case e.Basis != "":
 			fmt.Fprintf(tab, "  %s\tunknown\t\t%s\n", name, e.Basis)
 		default:
-			fmt.Fprintf(tab, "  %s\tunknown\t\t\n", name)
+			fmt.Fprintf(tab, "  %s\tunknown\n", name)
 		}
 	}
 	line("decode, per token", p.DecodeSPerToken, seconds)
@@ -151,7 +151,7 @@ func writePrediction(w io.Writer, p *Prediction) error {
 	line("hit rate", p.HitRate, func(v float64) string { return fmt.Sprintf("%.1f %%", v*100) })
 	line("read per token", p.BytesPerToken, func(v float64) string { return size(int64(v)) })
 	if p.Dominant != "" {
-		fmt.Fprintf(tab, "  decided by\t%s\t\t\n", p.Dominant)
+		fmt.Fprintf(tab, "  decided by\t%s\n", p.Dominant)
 	}
 	return tab.Flush()
 }
