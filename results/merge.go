@@ -52,6 +52,7 @@ func (s *Store) Merge(ctx context.Context, paths []string) (MergeReport, error) 
 	if err != nil {
 		return MergeReport{}, err
 	}
+	defer closeSources(sources)
 	if len(sources) <= atOnce {
 		return s.merge(ctx, sources, paths)
 	}

@@ -23,6 +23,7 @@ type Options struct {
 
 	fsType  func(path string) string // of the folder; nil asks the system
 	version int                      // schema to stop at; 0: the newest
+	noSync  bool                     // do not wait for the disk: for tests that make many ledgers
 }
 
 // busyTimeout is how long SQLite itself waits for another writer.
@@ -138,12 +139,19 @@ func dsn(path, params string) string {
 }
 
 func connect(path, params string) (*sql.DB, error) {
-	params += fmt.Sprintf("&_busy_timeout=%d&_foreign_keys=1&_synchronous=FULL", busyTimeout.Milliseconds())
+	params += fmt.Sprintf("&_busy_timeout=%d&_foreign_keys=1", busyTimeout.Milliseconds())
+	if !strings.Contains(params, "_synchronous") {
+		params += "&_synchronous=FULL"
+	}
 	return sql.Open(driverName, dsn(path, params))
 }
 
 func (s *Store) openWriter(ctx context.Context, opts Options) (err error) {
-	if s.writer, err = connect(s.path, "mode=rw&_txlock=immediate"); err != nil {
+	params := "mode=rw&_txlock=immediate"
+	if opts.noSync {
+		params += "&_synchronous=OFF"
+	}
+	if s.writer, err = connect(s.path, params); err != nil {
 		return err
 	}
 	s.writer.SetMaxOpenConns(1)

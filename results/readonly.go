@@ -3,7 +3,6 @@ package results
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,34 +37,32 @@ func openReadOnly(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// attachReader opens the file for reading and says with which parameters that
-// worked.
-func (s *Store) attachReader(ctx context.Context, path string) (version int, params string, err error) {
-	params = "mode=ro"
-	if s.reader, err = connect(path, params); err != nil {
-		return 0, "", err
-	}
-	s.reader.SetMaxOpenConns(4)
-	if version, err = probeReader(ctx, s.reader); err == nil {
-		return version, params, nil
-	}
-	if errors.As(faultOf(path, err), new(*Fault)) && IsDataFault(faultOf(path, err)) {
-		return 0, "", err
-	}
-	// There is no place for the shared-memory file; without a log nobody writes.
-	if walSize(path) > 0 {
-		return 0, "", &Fault{
-			Path: path, Kind: ErrReadOnly, Detail: "its write-ahead log " + filepath.Base(path) + "-wal holds results that are not in it yet",
-			Hint: "copy both files to a folder that can be written and open the copy", cause: err,
+// readWays are the ways to read a ledger, the best first. A connection that may
+// write, though it never does, takes its log and shared memory away again when
+// it is the last to close; a medium that cannot be written to needs the others.
+var readWays = []string{"mode=rw&_query_only=1", "mode=ro", "mode=ro&immutable=1"}
+
+// attachReader opens the file for reading and says how that worked.
+func (s *Store) attachReader(ctx context.Context, path string) (version int, way string, err error) {
+	for _, way = range readWays {
+		if s.reader != nil {
+			s.reader.Close()
+		}
+		if way == readWays[2] && walSize(path) > 0 { // it would not be looked at
+			return 0, "", &Fault{
+				Path: path, Kind: ErrReadOnly, Detail: "its write-ahead log " + filepath.Base(path) + "-wal holds results that are not in it yet",
+				Hint: "copy both files to a folder that can be written and open the copy", cause: err,
+			}
+		}
+		if s.reader, err = connect(path, way); err != nil {
+			return 0, "", err
+		}
+		s.reader.SetMaxOpenConns(4)
+		if version, err = probeReader(ctx, s.reader); err == nil || IsDataFault(faultOf(path, err)) {
+			return version, way, err
 		}
 	}
-	s.reader.Close()
-	params = "mode=ro&immutable=1"
-	if s.reader, err = connect(path, params); err != nil {
-		return 0, "", err
-	}
-	version, err = probeReader(ctx, s.reader)
-	return version, params, err
+	return 0, "", err
 }
 
 // probeReader reads the version and one page of the schema.

@@ -18,6 +18,7 @@ type source struct {
 	dsn    string
 	schema string // name it is attached under
 	public bool   // leave out what is private
+	held   *Store // keeps its log from being left behind; nil of a copy
 }
 
 func (src *source) corrupt(what string) error {
@@ -26,63 +27,84 @@ func (src *source) corrupt(what string) error {
 
 // prepareSources refuses what is not a sound ledger before anything is done,
 // and finds out how each source can be read.
-func (s *Store) prepareSources(ctx context.Context, paths []string, tmp string) ([]source, error) {
-	own, err := os.Stat(s.path)
-	if err != nil {
-		return nil, err
+func (s *Store) prepareSources(ctx context.Context, names []string, tmp string) ([]source, error) {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		var err error
+		if paths[i], err = s.sourceFile(name); err != nil {
+			return nil, err
+		}
 	}
 	var sources []source
-	for i, name := range paths {
-		path, err := filepath.Abs(name)
+	for i, path := range paths {
+		src, err := openSource(ctx, path, filepath.Join(tmp, fmt.Sprint(i)))
 		if err != nil {
+			closeSources(sources)
 			return nil, err
 		}
-		exists, err := inspect(path)
-		if err != nil {
-			return nil, err
-		}
-		if !exists {
-			return nil, &Fault{Path: path, Kind: ErrNotFound, Detail: "no database to merge from", Hint: "give the path of a results database"}
-		}
-		if info, err := os.Stat(path); err == nil && os.SameFile(own, info) {
-			return nil, fmt.Errorf("%s is the database to merge into: %w", name, ErrInvalid)
-		}
-		uri, err := readableDSN(ctx, path, filepath.Join(tmp, fmt.Sprint(i)))
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, source{name: name, path: path, dsn: uri})
+		src.name = names[i]
+		sources = append(sources, src)
 	}
 	return sources, nil
 }
 
-// readableDSN opens a source the way a report would, and says how.
-func readableDSN(ctx context.Context, path, tmp string) (string, error) {
-	probe := &Store{path: path}
-	defer func() {
-		if probe.reader != nil {
-			probe.reader.Close()
+// sourceFile looks at a source before SQLite does.
+func (s *Store) sourceFile(name string) (string, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	exists, err := inspect(path)
+	if err != nil {
+		return "", err
+	}
+	if !exists {
+		return "", &Fault{Path: path, Kind: ErrNotFound, Detail: "no database to merge from", Hint: "give the path of a results database"}
+	}
+	own, err := os.Stat(s.path)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(path); err == nil && os.SameFile(own, info) {
+		return "", fmt.Errorf("%s is the database to merge into: %w", name, ErrInvalid)
+	}
+	return path, nil
+}
+
+// closeSources comes after the sources were detached.
+func closeSources(sources []source) {
+	for _, src := range sources {
+		if src.held != nil {
+			src.held.Close()
 		}
-	}()
-	version, params, err := probe.attachReader(ctx, path)
-	if err != nil {
-		return "", faultOf(path, err)
 	}
+}
+
+// openSource opens a source the way a report would, and says how it can be
+// attached: for reading only, so that a merge never holds up its writers.
+func openSource(ctx context.Context, path, tmp string) (source, error) {
+	src := source{path: path, dsn: dsn(path, "mode=ro"), held: &Store{path: path}}
+	version, way, err := src.held.attachReader(ctx, path)
 	known := SchemaVersion()
-	if version > known {
-		return "", newer(path, version, known)
+	switch {
+	case err != nil:
+		err = faultOf(path, err)
+	case version > known:
+		err = newer(path, version, known)
+	case version < known:
+		var copied string
+		if err = os.Mkdir(tmp, 0o700); err == nil {
+			if copied, err = migratedCopy(ctx, path, tmp); err == nil {
+				src.dsn = dsn(copied, "mode=ro")
+			}
+		}
+	case way == readWays[2]:
+		src.dsn = dsn(path, way)
 	}
-	if version == known {
-		return dsn(path, params), nil
-	}
-	if err := os.Mkdir(tmp, 0o700); err != nil {
-		return "", err
-	}
-	copied, err := migratedCopy(ctx, path, tmp)
 	if err != nil {
-		return "", err
+		closeSources([]source{src})
 	}
-	return dsn(copied, "mode=ro"), nil
+	return src, err
 }
 
 // attach makes a source visible to a connection and looks whether it is what
