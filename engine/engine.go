@@ -31,6 +31,7 @@ type Session struct {
 	dense   *dense
 	repack  *repacker
 	tap     *tap
+	log     *routeLog
 	loadS   float64
 	ubatch  int
 	past    []int32 // tokens the context holds

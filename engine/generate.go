@@ -210,6 +210,7 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 		}
 		s.hook.Mode(remap, s.cfg.Overlap)
 		s.tap.begin(s.turn, prompt, len(s.past))
+		s.log.begin(s.turn, prompt, len(s.past))
 	}
 	began := time.Now()
 	err := s.ctx.Decode(tokens)

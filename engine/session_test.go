@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bmoe/bmoe/engine/trace"
 )
 
 func open(t *testing.T, cacheMB int) *Session {
@@ -130,5 +132,38 @@ func TestDenseModelIsRefused(t *testing.T) {
 	cfg.MoeStream = true
 	if _, err := Open(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "none.gguf") {
 		t.Errorf("a missing model: %v", err)
+	}
+}
+
+// What the session logs of its routing is what the trace file says.
+func TestRoutingLogEqualsTrace(t *testing.T) {
+	cfg := baseConfig(makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0")))
+	cfg.MoeStream, cfg.CacheMB, cfg.RouteTrace = true, 4, filepath.Join(t.TempDir(), "route.csv")
+	s, err := Open(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn(t, s, Request{Text: words(3), Predict: 12})
+	got := s.Routing()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(cfg.RouteTrace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want, err := trace.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Picks) != len(want.Picks) || len(got.Picks) == 0 {
+		t.Fatalf("%d picks logged, %d in the file", len(got.Picks), len(want.Picks))
+	}
+	for i := range got.Picks {
+		g, w := got.Picks[i], want.Picks[i]
+		if g.Turn != w.Turn || g.Phase != w.Phase || g.Step != w.Step || g.Layer != w.Layer || g.Slot != w.Slot || g.Expert != w.Expert {
+			t.Fatalf("pick %d: %+v logged, %+v in the file", i, g, w)
+		}
 	}
 }

@@ -139,7 +139,11 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 		if s.tap, err = openTap(c.RouteTrace, s.layout); err != nil {
 			return err
 		}
-		s.stream.Trace(s.tap.record)
 	}
+	s.log = newRouteLog(s.layout)
+	s.stream.Trace(func(layer int, ids []int32, used, tokens int, resident func(int32) bool) {
+		s.log.record(layer, ids, used, tokens)
+		s.tap.record(layer, ids, used, resident)
+	})
 	return nil
 }

@@ -23,12 +23,10 @@ func openTap(path string, m *gguf.Model) (*tap, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := trace.Header{Model: m.Path, Arch: m.Arch, Experts: m.Experts, Used: m.ExpertsUsed, Layers: make([]trace.Layer, m.Layers)}
+	h := traceHeader(m)
 	t := &tap{file: f, bytes: make([]int64, m.Layers), seen: make([]bool, m.Experts)}
-	for i := range m.ExpertTensors {
-		e := &m.ExpertTensors[i]
-		t.bytes[e.Layer] += e.SliceBytes
-		h.Layers[e.Layer].ExpertBytes = t.bytes[e.Layer]
+	for l := range h.Layers {
+		t.bytes[l] = h.Layers[l].ExpertBytes
 	}
 	t.pick.Weight = trace.NoWeight
 	t.w, err = trace.NewWriter(f, h)
@@ -47,7 +45,10 @@ func (t *tap) begin(turn int, prompt bool, step int) {
 }
 
 // record writes one layer's routing.
-func (t *tap) record(layer int, ids []int32, used, _ int, _ bool, resident func(int32) bool) {
+func (t *tap) record(layer int, ids []int32, used int, resident func(int32) bool) {
+	if t == nil {
+		return
+	}
 	first := t.pick.Step
 	clear(t.seen)
 	for i, e := range ids {

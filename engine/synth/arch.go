@@ -17,17 +17,18 @@ type arch struct {
 	lead     bool                        // may have leading dense layers
 	allKV    bool                        // as many key as query heads
 	biased   bool                        // router and experts have biases
+	growth   float64                     // of the residual stream, over all layers
 	norm     string                      // name of the norm before the experts; "" is the usual one
 	ownHeads bool                        // sets the head sizes itself
 }
 
 var archs = map[string]*arch{
-	"qwen3moe":  {keys: keysExpertFF, attn: attnNormed, ffn: ffnPlain, tied: true, scaled: true},
-	"llama":     {keys: keysFF, attn: attnPlain, ffn: ffnPlain, tied: true, scaled: true},
-	"olmoe":     {keys: keysFF, attn: attnWideNorm, ffn: ffnPlain, allKV: true},
-	"qwen2moe":  {keys: keysShared, attn: attnBiased, ffn: ffnShared},
-	"deepseek2": {keys: keysDeepseek, attn: attnLatent, ffn: ffnDeepseek, tied: true, fused: true, mtp: true, lead: true, ownHeads: true},
-	"gpt-oss":   {keys: keysGPTOSS, attn: attnSinks, ffn: ffnPlain, biased: true, norm: "post_attention_norm"},
+	"qwen3moe":  {growth: localGrowth, keys: keysExpertFF, attn: attnNormed, ffn: ffnPlain, tied: true, scaled: true},
+	"llama":     {growth: localGrowth, keys: keysFF, attn: attnPlain, ffn: ffnPlain, tied: true, scaled: true},
+	"olmoe":     {growth: localGrowth, keys: keysFF, attn: attnWideNorm, ffn: ffnPlain, allKV: true},
+	"qwen2moe":  {growth: localGrowth, keys: keysShared, attn: attnBiased, ffn: ffnShared},
+	"deepseek2": {growth: latentGrowth, keys: keysDeepseek, attn: attnLatent, ffn: ffnDeepseek, tied: true, fused: true, mtp: true, lead: true, ownHeads: true},
+	"gpt-oss":   {growth: localGrowth, keys: keysGPTOSS, attn: attnSinks, ffn: ffnPlain, biased: true, norm: "post_attention_norm"},
 }
 
 // keysFF names the width of an expert as a dense layer's.

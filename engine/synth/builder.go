@@ -6,12 +6,17 @@ import (
 	"math"
 )
 
-// How much attention and the feed-forward layers add to the residual stream,
-// and the growth of its variance that comes of it over all layers.
+// How much attention and the feed-forward layers add to the residual stream.
 const (
 	attnGain = 5.0
 	ffnGain  = 3.0
-	growth   = 10.0
+)
+
+// What the variance of the residual stream grows by over all layers, measured
+// on models written with these gains.
+const (
+	localGrowth  = 10.0
+	latentGrowth = 1.6
 )
 
 // locality is how much higher the attention score of a token for itself is
@@ -140,7 +145,7 @@ func (b *builder) experts(l int) {
 	p := blk(l)
 	d, f, e := int64(b.Embd), int64(b.FF), int64(b.Experts)
 	router := p + "ffn_gate_inp.weight"
-	b.add(router, quants["f32"], b.router(router, l, b.biases), d, e)
+	b.add(router, quants["f32"], b.router(router, l), d, e)
 	if b.arch.biased {
 		b.vector(p+"ffn_gate_inp.bias", 0.05, e)
 	}

@@ -22,6 +22,9 @@ func (b *builder) lite() bool { return b.Layers == 26 || b.Layers == 27 }
 const (
 	gatingSigmoid = 2
 	weightsScale  = 1.5
+	// This attention does not fall with distance. What it adds is mostly what
+	// all tokens share, and much of it would make routing the same for all.
+	latentGain = 0.7
 )
 
 func keysDeepseek(b *builder) {
@@ -57,7 +60,7 @@ func attnLatent(b *builder, layer int) {
 	b.norm(p+"attn_kv_a_norm.weight", m.kv, 0)
 	b.weight(p+"attn_k_b.weight", over(m.kv), m.nope, m.kv, h)
 	b.weight(p+"attn_v_b.weight", over(m.kv), m.kv, m.nope, h)
-	b.weight(p+"attn_output.weight", attnGain*b.gain()*over(h*m.nope), h*m.nope, d)
+	b.weight(p+"attn_output.weight", latentGain*b.gain()*over(h*m.nope), h*m.nope, d)
 }
 
 func ffnDeepseek(b *builder, layer int) {

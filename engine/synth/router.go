@@ -29,8 +29,8 @@ func (s Spec) patternWidth() int {
 
 // grown is the size of the residual stream before a layer, 1 at the first: the
 // pattern's share shrinks by it, as layers add to the stream.
-func (s Spec) grown(layer int) float64 {
-	return math.Sqrt(1 + growth*float64(layer)/float64(s.Layers))
+func (b *builder) grown(layer int) float64 {
+	return math.Sqrt(1 + b.arch.growth*float64(layer)/float64(b.Layers))
 }
 
 // popularity is the wanted share of tokens that pick the expert of each rank:
@@ -106,23 +106,23 @@ func biases(experts, used int, skew float64) []float64 {
 // normalShare is the share of a normal distribution below x.
 func normalShare(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
-// router is one layer's router rows; biases are by rank of popularity.
-func (s Spec) router(name string, layer int, biases []float64) source {
-	width := s.patternWidth()
-	order := make([]int, s.Experts)
+// router is one layer's router rows.
+func (b *builder) router(name string, layer int) source {
+	width := b.patternWidth()
+	order := make([]int, b.Experts)
 	for i := range order {
 		order[i] = i
 	}
-	r := newRNG(s.Seed, name+" order", 0)
+	r := newRNG(b.Seed, name+" order", 0)
 	r.shuffle(order)
-	bias := make([]float64, s.Experts)
-	for rank, z := range biases {
-		bias[order[rank]] = routerSpread * z * s.grown(layer) / float64(width)
+	bias := make([]float64, b.Experts)
+	for rank, z := range b.biases {
+		bias[order[rank]] = routerSpread * z * b.grown(layer) / float64(width)
 	}
-	sigma := routerSpread / math.Sqrt(float64(s.Embd-width))
-	signs := s.pattern()
-	return &rowSource{quant: quants["f32"], columns: int64(s.Embd), row: func(dst []float32, e int) {
-		r := newRNG(s.Seed, name, e)
+	sigma := routerSpread / math.Sqrt(float64(b.Embd-width))
+	signs := b.pattern()
+	return &rowSource{quant: quants["f32"], columns: int64(b.Embd), row: func(dst []float32, e int) {
+		r := newRNG(b.Seed, name, e)
 		for i := range dst {
 			if i < width {
 				dst[i] = float32(bias[e]) * signs[i]

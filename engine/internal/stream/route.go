@@ -14,7 +14,8 @@ func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) 
 	began := time.Now()
 	waited, _ := s.Spent()
 	if s.trace != nil {
-		s.trace(layer, ids, used, tokens, s.prompt, func(e int32) bool { return s.slotOf[layer*s.cfg.Experts+int(e)] >= 0 })
+		s.layer = layer
+		s.trace(layer, ids, used, tokens, s.residentNow)
 	}
 	s.stats.HookCalls++
 	s.stats.ExpertsRouted += int64(len(ids))

@@ -65,28 +65,30 @@ type Config struct {
 
 // Stream implements the router of one context.
 type Stream struct {
-	cfg    Config
-	src    Source
-	binder Binder
-	plan   *geometry
-	arenas []*arena
-	policy cachepolicy.Policy
-	picks  *cachepolicy.Collector
-	lanes  *lanes
-	slotOf []int32 // layer*Experts + expert -> slot in the layer's group, -1 absent
-	seen   []bool  // read before, for cold against re-read
-	wide   *prefill
-	narrow bool // mode of the running graph
-	prompt bool
-	stats  counters.Counters
-	trace  TraceFunc
-	err    error
-	misses []int32
+	cfg         Config
+	src         Source
+	binder      Binder
+	plan        *geometry
+	arenas      []*arena
+	policy      cachepolicy.Policy
+	picks       *cachepolicy.Collector
+	lanes       *lanes
+	slotOf      []int32 // layer*Experts + expert -> slot in the layer's group, -1 absent
+	seen        []bool  // read before, for cold against re-read
+	wide        *prefill
+	narrow      bool // mode of the running graph
+	prompt      bool
+	stats       counters.Counters
+	trace       TraceFunc
+	err         error
+	misses      []int32
+	layer       int // that is being routed, for residentNow
+	residentNow func(expert int32) bool
 }
 
 // TraceFunc receives each layer's routing: rows of used experts, and whether
-// each distinct expert was resident when the batch began.
-type TraceFunc func(layer int, ids []int32, used, tokens int, prompt bool, resident func(expert int32) bool)
+// an expert was resident when the batch began.
+type TraceFunc func(layer int, ids []int32, used, tokens int, resident func(expert int32) bool)
 
 // New builds the arenas and starts the lanes. The caller closes the Stream.
 func New(cfg Config, src Source, binder Binder) (*Stream, error) {
@@ -142,7 +144,10 @@ func (s *Stream) Close() error {
 }
 
 // Trace sets who is told of every routing; nil for nobody.
-func (s *Stream) Trace(f TraceFunc) { s.trace = f }
+func (s *Stream) Trace(f TraceFunc) {
+	s.trace = f
+	s.residentNow = func(e int32) bool { return s.slotOf[s.layer*s.cfg.Experts+int(e)] >= 0 }
+}
 
 // Begin says that the next graph computes that many tokens, as part of a
 // prompt or not, and reports whether ids are remapped to slots for it.

@@ -39,7 +39,7 @@ func TestServesTheFilesBytes(t *testing.T) {
 			}
 		}
 		cfg.BudgetBytes = int64(rapid.Float64Range(0, 1.2).Draw(r, "share") * float64(total))
-		m := newFake(t, cfg, rapid.SampledFrom([]int64{1, 512}).Draw(r, "align"), sizes)
+		m := newFake(r, cfg, rapid.SampledFrom([]int64{1, 512}).Draw(r, "align"), sizes)
 		defer m.s.Close()
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0))
 		for range rapid.IntRange(1, 12).Draw(r, "graphs") {
@@ -49,7 +49,7 @@ func TestServesTheFilesBytes(t *testing.T) {
 			}
 			err := m.graph(tokens, prompt, func(l int) []int32 { return picks(rnd, cfg.Experts, cfg.Used, tokens) })
 			if err != nil {
-				t.Fatal(err)
+				r.Fatal(err)
 			}
 			m.consistent()
 		}
