@@ -70,11 +70,21 @@ func startLanes(src Source, n int, timeout time.Duration) *lanes {
 	return l
 }
 
-// stop ends the workers. A lane that hangs in a read is left behind.
-func (l *lanes) stop() {
+// stop ends the workers and reports whether all have ended. A lane that hangs in
+// a read is left behind, and with it the memory it may still write to.
+func (l *lanes) stop() (ended bool) {
 	l.once.Do(func() { close(l.queue) })
 	if !l.hung {
 		l.wg.Wait()
+		return true
+	}
+	done := make(chan struct{})
+	go func() { l.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(l.timeout):
+		return false
 	}
 }
 

@@ -128,11 +128,12 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 	return s, nil
 }
 
-// Close stops the lanes and gives the memory back.
+// Close stops the lanes and gives the memory back, except what a read that
+// hangs may still write to. It may be called twice.
 func (s *Stream) Close() error {
 	var errs []error
-	if s.lanes != nil {
-		s.lanes.stop()
+	if s.lanes != nil && !s.lanes.stop() {
+		return fmt.Errorf("%s: %w: its memory is not given back", s.src.Name(0), errReadTimeout)
 	}
 	for _, a := range s.arenas {
 		errs = append(errs, a.free())
