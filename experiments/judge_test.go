@@ -274,6 +274,15 @@ func TestPlanArms(t *testing.T) {
 			t.Errorf("%s is the plan", a.Name)
 		}
 	}
+	if kept, left, err := Retain(append(arms, record.Arm{Name: "without ubatch"}), nil, MetricDecode); err != nil || len(kept) != len(arms) || cmp.Diff([]string{"ubatch"}, left) != "" {
+		t.Errorf("%d arms kept, %v left out, %v", len(kept), left, err)
+	}
+	if kept, _, err := Retain(arms, []string{"io-threads", "mmap"}, MetricDecode); err != nil || len(kept) != 3 {
+		t.Errorf("%d arms kept, %v", len(kept), err)
+	}
+	if _, _, err := Retain(arms, []string{"mmap", "ubatch"}, MetricDecode); err == nil || !strings.Contains(err.Error(), "mmap, dense-weights") {
+		t.Errorf("%v", err)
+	}
 	q := lanesQuestion(t, 8, "1", "4")
 	q.Kind, q.Lever, q.Arms, q.Baseline = KindEarns, "", arms, ArmMmap
 	q.Terms.Favour, q.Terms.Allowed = ArmPlan, allowed

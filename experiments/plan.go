@@ -1,7 +1,9 @@
 package experiments
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
@@ -28,6 +30,35 @@ var companions = map[string][]string{
 	"dense-weights":  {"release-mmap"},
 	"cache-pin":      {"cache-pin-fit"},
 	"prefill-device": {"prefill-best-effort", "prefill-min-tokens", "prefill-verify"},
+}
+
+// promptOnly are knobs that decoding does not feel.
+var promptOnly = []string{"ubatch", "batch-size", "threads-batch", "prefill-slots", "prefill-slots-on-demand", "prefill-device", "prefill-best-effort", "prefill-min-tokens", "prefill-verify"}
+
+// Retain keeps, of the arms of PlanArms, the plan and those named: mmap, or a
+// knob that is taken back. With no names it leaves out the knobs that the
+// metric does not feel, and returns them.
+func Retain(arms []record.Arm, names []string, metric string) (kept []record.Arm, left []string, err error) {
+	for _, a := range arms {
+		knob := strings.TrimPrefix(a.Name, armWithout)
+		switch {
+		case a.Name == ArmPlan, slices.Contains(names, knob):
+			kept = append(kept, a)
+		case len(names) > 0:
+		case metric == MetricDecode && slices.Contains(promptOnly, knob):
+			left = append(left, knob)
+		default:
+			kept = append(kept, a)
+		}
+	}
+	if len(names) > 0 && len(kept) != len(names)+1 {
+		var has []string
+		for _, a := range arms[1:] {
+			has = append(has, strings.TrimPrefix(a.Name, armWithout))
+		}
+		return nil, nil, fmt.Errorf("--values %s: the plan can be compared with %s", strings.Join(names, ","), strings.Join(has, ", "))
+	}
+	return kept, left, nil
 }
 
 // PlanArms are the plan, llama.cpp's defaults (mapped, nothing streamed), and

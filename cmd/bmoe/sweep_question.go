@@ -211,8 +211,26 @@ func (s *sweeper) settings(ctx context.Context, k *asked) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
+	if s.flags.runMemory > 0 {
+		boundMemory(&profile.Memory, int64(s.flags.runMemory)<<20)
+		if plan, err = planner.Make(profile, k.base, k.pins, planner.DefaultPolicy()); err != nil {
+			return err
+		}
+	}
 	k.profile, k.plan, k.base = profile, &plan, plan.Config
 	return nil
+}
+
+// boundMemory tells the planner of the limit that each run is going to have,
+// which this process, whose memory was measured, has not.
+func boundMemory(m *planner.MemoryFacts, limit int64) {
+	const why = "--run-memory-mb: the memory group each run is put into"
+	if room, ok := m.Holdable.Get(); ok && room <= limit {
+		return
+	}
+	m.LimitBytes = planner.MeasuredFact(limit, 0, why)
+	m.LimitHeadroom = planner.MeasuredFact(limit, 0, why)
+	m.Holdable = planner.MeasuredFact(limit, 0, why)
 }
 
 // arms builds what is compared.
@@ -222,9 +240,7 @@ func (s *sweeper) arms(k *asked) error {
 		k.q.Arms = experiments.AAArms(k.base)
 		return nil
 	case experiments.KindEarns:
-		k.q.Arms, k.q.Terms.Allowed = experiments.PlanArms(*k.plan)
-		k.q.Terms.Favour, k.q.Baseline = experiments.ArmPlan, experiments.ArmMmap
-		return nil
+		return s.planArms(k)
 	}
 	values, err := s.values(k)
 	if err != nil {
@@ -243,6 +259,31 @@ func (s *sweeper) arms(k *asked) error {
 	}
 	k.q.Arms, err = experiments.SweepArms(k.lever, values, k.base)
 	return err
+}
+
+// planArms compares the plan with what --values names, or with the defaults
+// and each decision taken back.
+func (s *sweeper) planArms(k *asked) error {
+	arms, allowed := experiments.PlanArms(*k.plan)
+	var names []string
+	if s.flags.values != "" {
+		names = strings.Split(s.flags.values, ",")
+	}
+	kept, left, err := experiments.Retain(arms, names, k.q.Metric)
+	if err != nil {
+		return usageError{err, "leave --values out to compare it with all of them"}
+	}
+	if len(left) > 0 {
+		k.notes = append(k.notes, "decoding does not feel "+strings.Join(left, ", ")+": not taken back (name them with --values, or use --metric prefill)")
+	}
+	k.q.Arms, k.q.Terms.Allowed = kept, allowed
+	k.q.Terms.Favour, k.q.Baseline = experiments.ArmPlan, kept[len(kept)-1].Name
+	for _, a := range kept {
+		if a.Name == experiments.ArmMmap {
+			k.q.Baseline = a.Name
+		}
+	}
+	return nil
 }
 
 // values are those given, or the lever's own list for this machine.
