@@ -11,15 +11,14 @@ import (
 // random bits and then mending in each block what may not be random: scales.
 type quant struct {
 	name     string
-	id       uint32 // ggml type number
-	fileType uint32 // general.file_type of a model mostly of this type
-	block    int    // values in a block
-	bytes    int    // bytes of a block
-	spread   float64
-	// spread is the standard deviation of a random block's values at scale 1
-	prepare func(sigma, spread float64) mender
-	encode  func(dst []byte, x []float32) // nil: cannot represent given values
-	partner string                        // the type --mixed mixes it with
+	id       uint32  // ggml type number
+	fileType uint32  // general.file_type of a model mostly of this type
+	block    int     // values in a block
+	bytes    int     // bytes of a block
+	spread   float64 // standard deviation of a random block's values at scale 1
+	prepare  func(sigma, spread float64) mender
+	encode   func(dst []byte, x []float32) // nil: cannot represent given values
+	partner  string                        // the type --mixed mixes it with
 	// expertsOnly says that models of this type have other weights in 8 bits
 	expertsOnly bool
 }
