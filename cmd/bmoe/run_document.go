@@ -9,6 +9,7 @@ import (
 	"github.com/bmoe/bmoe/engine"
 	"github.com/bmoe/bmoe/engine/counters"
 	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/engine/trace"
 	"github.com/bmoe/bmoe/probes"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -17,6 +18,8 @@ import (
 type document struct {
 	run    record.Run
 	before counters.Counters // when the first turn began
+
+	routing *trace.Trace // what the routers picked; nil of a resident model
 }
 
 func newDocument(ctx context.Context, r *runner) *document {
@@ -98,6 +101,7 @@ func (d *document) turn(res *engine.Result) {
 func (d *document) measured(s *engine.Session) {
 	c := s.Counters()
 	d.run.Stats = c
+	d.routing = s.Routing()
 	m := &d.run.Measured
 	var ns int64
 	for _, n := range d.run.TokenNS {

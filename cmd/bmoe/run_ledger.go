@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/bmoe/bmoe/analysis"
+	"github.com/bmoe/bmoe/engine/cachepolicy"
 	"github.com/bmoe/bmoe/results"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -66,6 +68,26 @@ func (l *ledger) save(d *document) error {
 		return codedError{errors.Join(errors.New("storing the run"), err), exitFailure, results.Hint(err)}
 	}
 	d.run.RunID = id
+	return l.saveCurves(ctx, d)
+}
+
+// saveCurves stores what the run's routing says about hits at every cache size,
+// for the next plan of this model.
+func (l *ledger) saveCurves(ctx context.Context, d *document) error {
+	if d.routing == nil {
+		return nil
+	}
+	r, _ := analysis.NewRouting(d.routing)
+	for _, policy := range []string{cachepolicy.LRU, cachepolicy.A2D} {
+		h, ok := analysis.HitHistogram(r, policy)
+		if !ok {
+			continue
+		}
+		h.ModelID, h.RunID = d.run.Model.ID, d.run.RunID
+		if _, err := l.store.SaveHistogram(ctx, h); err != nil {
+			return codedError{errors.Join(errors.New("storing the run's hit curve"), err), exitFailure, results.Hint(err)}
+		}
+	}
 	return nil
 }
 
