@@ -15,6 +15,10 @@ const (
 	ArmPlan    = "plan"
 	ArmMmap    = "mmap"
 	armWithout = "without "
+
+	// anyKnob allows an arm to differ in all knobs: what the defaults leave to
+	// the engine resolves differently when nothing is streamed.
+	anyKnob = "*"
 )
 
 // mechanical are knobs that only say where a decision goes, or that cannot be
@@ -69,7 +73,7 @@ func PlanArms(p planner.Plan) (arms []record.Arm, allowed map[string][]string) {
 	plan := p.Config
 	base := defaults(plan)
 	arms = []record.Arm{{Name: ArmPlan, Value: ArmPlan, Config: plan}, {Name: ArmMmap, Value: ArmMmap, Config: base}}
-	allowed = map[string][]string{ArmMmap: config.Diff(&plan, &base)}
+	allowed = map[string][]string{ArmMmap: {anyKnob}}
 	def := config.Default()
 	for _, knob := range config.Diff(&plan, &def) {
 		if slices.Contains(mechanical, knob) || pinned(p, knob) || !plan.MoeStream {

@@ -101,7 +101,7 @@ func oneKnob(e *record.Experiment, t Terms, a, b side) string {
 	case KindEarns:
 		allowed := t.Allowed[b.arm.Name]
 		for _, d := range diff {
-			if !slices.Contains(allowed, d) {
+			if !slices.Contains(allowed, d) && !slices.Contains(allowed, anyKnob) {
 				return fmt.Sprintf("%s differs from %s in %s as well", b.arm.Name, a.arm.Name, d)
 			}
 		}
