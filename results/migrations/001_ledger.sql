@@ -2,6 +2,7 @@
 -- sha256 of that JSON; the other columns are read out of the body, so they can
 -- never disagree with it. Nothing here is updated: see the triggers.
 
+-- Stable facts only: the same after a reboot and a kernel update.
 CREATE TABLE machine (
   id       TEXT PRIMARY KEY NOT NULL,
   body     TEXT NOT NULL CHECK (json_valid(body)),
@@ -10,11 +11,14 @@ CREATE TABLE machine (
   cpu      TEXT GENERATED ALWAYS AS (body ->> '$.cpu')
 ) STRICT;
 
+-- What may differ from run to run on one machine: free memory, load,
+-- temperature, page cache.
 CREATE TABLE environment (
   id       TEXT PRIMARY KEY NOT NULL,
   body     TEXT NOT NULL CHECK (json_valid(body))
 ) STRICT;
 
+-- The program: our commit, llama.cpp's release, the processor module it chose.
 CREATE TABLE build (
   id        TEXT PRIMARY KEY NOT NULL,
   body      TEXT NOT NULL CHECK (json_valid(body)),
@@ -36,6 +40,7 @@ CREATE TABLE config (
   body     TEXT NOT NULL CHECK (json_valid(body))
 ) STRICT;
 
+-- Settings with their reasons (see the views decision and ledger_row).
 CREATE TABLE plan (
   id       TEXT PRIMARY KEY NOT NULL,
   body     TEXT NOT NULL CHECK (json_valid(body)),
@@ -67,6 +72,8 @@ CREATE TABLE experiment (
 ) STRICT;
 CREATE INDEX experiment_registered ON experiment (registered_at);
 
+-- What was run where with which settings, and what was measured. A run that died
+-- is a row too.
 CREATE TABLE run (
   id            TEXT PRIMARY KEY NOT NULL,
   body          TEXT NOT NULL CHECK (json_valid(body)),
