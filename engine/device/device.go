@@ -79,7 +79,7 @@ const (
 	WideTokens  = 128
 	repeatLeast = 3
 	repeatMost  = 30
-	repeatFor   = 0.04    // seconds of passes per rate
+	repeatFor   = 0.018   // seconds of passes per rate
 	passMost    = 0.04    // seconds of one pass
 	wideFlops   = 1 << 30 // work of one wide pass, at most
 )
@@ -113,7 +113,7 @@ func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
 func runsAll(name string, shapes []Shape) bool {
 	for _, x := range shapes {
 		for _, tokens := range []int{1, WideTokens} {
-			if ok, err := x.matmul(x.Experts).Runs(name, tokens); err != nil || !ok {
+			if ok, err := x.matmul(x.Experts, 1).Runs(name, tokens); err != nil || !ok {
 				return false
 			}
 		}
@@ -121,12 +121,14 @@ func runsAll(name string, shapes []Shape) bool {
 	return true
 }
 
-// experts is how many slices the sweep holds: whole tokens' worth, at least
-// two of them, at most what the model has.
-func (s Spec) experts() int {
-	n := int(max(1, s.Sweep/s.Shape.Slice))
-	n = max(2, n/s.Shape.Used) * s.Shape.Used
-	return min(n, 4096/s.Shape.Used*s.Shape.Used)
+// layout is how many tensors of how many experts the sweep holds. A tensor has
+// no more experts than the model's, because the kernels pay for each of them,
+// and a multiple of those that one token uses.
+func (s Spec) layout() (experts, tensors int) {
+	x := s.Shape
+	fit := int(max(1, s.Sweep/x.Slice))
+	experts = max(1, min(x.Experts, fit)/x.Used) * x.Used
+	return experts, max(1, fit/experts)
 }
 
 // wide is how many experts a token uses in the wide matmul, and of how many:
@@ -135,10 +137,11 @@ func (s Spec) experts() int {
 func (s Spec) wide() (used, of int) {
 	flops := 2 * s.Shape.Cols * s.Shape.Rows * WideTokens
 	used = int(min(int64(s.Shape.Used), max(1, wideFlops/flops)))
+	experts, _ := s.layout()
 	of = max(used, s.Shape.Experts*used/s.Shape.Used)
-	return used, min(of, s.experts())
+	return used, min(of, experts)
 }
 
-func (x Shape) matmul(experts int) llama.MatmulShape {
-	return llama.MatmulShape{Type: x.Type, Cols: x.Cols, Rows: x.Rows, Experts: experts, Used: x.Used}
+func (x Shape) matmul(experts, tensors int) llama.MatmulShape {
+	return llama.MatmulShape{Type: x.Type, Cols: x.Cols, Rows: x.Rows, Experts: experts, Tensors: tensors, Used: x.Used}
 }

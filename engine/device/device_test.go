@@ -84,8 +84,15 @@ func TestWideIsScaledDownWithItsExperts(t *testing.T) {
 	if used != 1 || of != 16 {
 		t.Errorf("wide() = %d of %d, want 1 of 16: as many tokens for each expert as in the model", used, of)
 	}
-	if n := s.experts(); n%8 != 0 || int64(n)*s.Shape.Slice > s.Sweep {
-		t.Errorf("experts() = %d", n)
+	if n, tensors := s.layout(); n != 72 || tensors != 1 {
+		t.Errorf("layout() = %d, %d; want 72 experts of 3.4 MiB in 256 MiB", n, tensors)
+	}
+	if n, tensors := spec(2, 147456).layout(); n != 64 || tensors != 1 {
+		t.Errorf("layout() = %d, %d", n, tensors)
+	}
+	many := spec(2, 1<<10)
+	if n, tensors := many.layout(); n != 64 || tensors != 256 {
+		t.Errorf("layout() = %d, %d; want the model's 64 experts in as many tensors as it takes", n, tensors)
 	}
 }
 

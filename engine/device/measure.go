@@ -15,7 +15,7 @@ const (
 
 // measureHost times the CPU backend, plain and repacked, and a copy.
 func measureHost(ctx context.Context, r *Report, s Spec) error {
-	m, err := llama.NewMatmul(r.Info.Name, s.Shape.matmul(s.experts()), s.Threads)
+	m, err := llama.NewMatmul(r.Info.Name, s.Shape.matmul(s.layout()), s.Threads)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func measureHost(ctx context.Context, r *Report, s Spec) error {
 		r.Why["wide-repack"] = r.Why["narrow-repack"]
 		return ctx.Err()
 	}
-	r.RepackRate = float64(int64(s.experts())*s.Shape.Slice) / seconds
+	r.RepackRate = float64(s.bytes()) / seconds
 	r.NarrowRepack, r.WideRepack = pair(ctx, m, s, r.Why, "-repack", reference)
 	return ctx.Err()
 }
@@ -42,12 +42,12 @@ func measureHost(ctx context.Context, r *Report, s Spec) error {
 // measureDevice times a device and compares it with the CPU backend, which
 // computes the same noise in this process.
 func measureDevice(ctx context.Context, r *Report, host string, s Spec) error {
-	h, err := llama.NewMatmul(host, s.Shape.matmul(s.experts()), s.Threads)
+	h, err := llama.NewMatmul(host, s.Shape.matmul(s.layout()), s.Threads)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	m, err := llama.NewMatmul(r.Info.Name, s.Shape.matmul(s.experts()), s.Threads)
+	m, err := llama.NewMatmul(r.Info.Name, s.Shape.matmul(s.layout()), s.Threads)
 	if err != nil {
 		return err
 	}
@@ -66,6 +66,12 @@ func measureDevice(ctx context.Context, r *Report, host string, s Spec) error {
 	return ctx.Err()
 }
 
+// bytes is how much weight the one-token matmuls go through.
+func (s Spec) bytes() int64 {
+	experts, tensors := s.layout()
+	return int64(experts) * int64(tensors) * s.Shape.Slice
+}
+
 // truth is what a graph's result is compared with.
 type truth func(g *llama.MatmulGraph, nodes, tokens, used, of, compare int) ([]float32, error)
 
@@ -76,8 +82,9 @@ func reference(g *llama.MatmulGraph, _, _, _, _, compare int) ([]float32, error)
 // pair takes the one-token and the wide rate. What cannot be taken is nil and
 // its reason noted.
 func pair(ctx context.Context, m *llama.Matmul, s Spec, why map[string]string, suffix string, want truth) (narrow, wide *Rate) {
-	n, used := s.experts(), s.Shape.Used
-	narrow, err := rate(ctx, m, n/used, 1, used, n, float64(int64(n)*s.Shape.Slice), want)
+	experts, tensors := s.layout()
+	used := s.Shape.Used
+	narrow, err := rate(ctx, m, experts/used*tensors, 1, used, experts, float64(s.bytes()), want)
 	if err != nil {
 		why["narrow"+suffix] = err.Error()
 	}

@@ -58,7 +58,7 @@ struct bm_matmul {
     ggml_backend_dev_t dev;
     ggml_backend_t backend;
     struct ggml_context * ctx;
-    struct ggml_tensor * w;
+    struct ggml_tensor ** w;
     ggml_backend_buffer_t buffer;
     bm_repack * layout;
     uint8_t * noise; // NOISE_ROWS quantised rows
@@ -97,12 +97,11 @@ static const uint8_t * noise_row(const bm_matmul * m, int expert, int64_t r) {
     return m->noise + ((expert * 5 + r + r / NOISE_ROWS) % NOISE_ROWS) * m->row;
 }
 
-// The expert's slice, in a buffer that the next call reuses.
-static const uint8_t * make_slice(bm_matmul * m, int expert) {
+// Fills m->slice with the expert's bytes.
+static void make_slice(bm_matmul * m, int expert) {
     for (int64_t r = 0; r < m->spec.rows; r++) {
         memcpy(m->slice + r * m->row, noise_row(m, expert, r), m->row);
     }
-    return m->slice;
 }
 
 static void set_threads(ggml_backend_dev_t dev, ggml_backend_t backend, int n) {
@@ -137,12 +136,15 @@ static bool place(bm_matmul * m, char * why, size_t len) {
         return false;
     }
     set_threads(m->dev, m->backend, s->threads);
-    struct ggml_init_params p = { .mem_size = 4 * ggml_tensor_overhead(), .no_alloc = true };
+    struct ggml_init_params p = { .mem_size = (s->tensors + 1) * ggml_tensor_overhead(), .no_alloc = true };
     m->ctx = ggml_init(p);
-    m->w = ggml_new_tensor_3d(m->ctx, s->type, s->cols, s->rows, s->experts);
+    m->w = calloc(s->tensors, sizeof *m->w);
+    for (int i = 0; i < s->tensors; i++) {
+        m->w[i] = ggml_new_tensor_3d(m->ctx, s->type, s->cols, s->rows, s->experts);
+    }
     m->buffer = ggml_backend_alloc_ctx_tensors_from_buft(m->ctx, ggml_backend_dev_buffer_type(m->dev));
     if (!m->buffer) {
-        snprintf(why, len, "the device has no room for %zu bytes of weights", ggml_nbytes(m->w));
+        snprintf(why, len, "the device has no room for %zu bytes of weights", s->tensors * ggml_nbytes(m->w[0]));
         return false;
     }
     ggml_backend_buffer_set_usage(m->buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
@@ -162,7 +164,10 @@ bm_matmul * bm_matmul_new(bm_matmul_spec s, char * why, size_t len) {
     m->slice = malloc(m->row * s.rows);
     make_noise(m);
     for (int e = 0; e < s.experts; e++) {
-        ggml_backend_tensor_set(m->w, make_slice(m, e), e * m->row * s.rows, m->row * s.rows);
+        make_slice(m, e);
+        for (int i = 0; i < s.tensors; i++) {
+            ggml_backend_tensor_set(m->w[i], m->slice, e * m->row * s.rows, m->row * s.rows);
+        }
     }
     return m;
 }
@@ -181,6 +186,7 @@ void bm_matmul_free(bm_matmul * m) {
     if (m->backend) {
         ggml_backend_free(m->backend);
     }
+    free(m->w);
     free(m->noise);
     free(m->slice);
     free(m);
@@ -193,17 +199,23 @@ bool bm_matmul_repack(bm_matmul * m) {
         return false;
     }
     for (int e = 0; e < s->experts; e++) {
-        bm_repack_run(m->layout, (char *) m->w->data + e * m->w->nb[2], make_slice(m, e));
+        make_slice(m, e);
+        for (int i = 0; i < s->tensors; i++) {
+            bm_repack_run(m->layout, (char *) m->w[i]->data + e * m->w[i]->nb[2], m->slice);
+        }
     }
-    bm_repack_mark(m->layout, m->w);
+    for (int i = 0; i < s->tensors; i++) {
+        bm_repack_mark(m->layout, m->w[i]);
+    }
     return true;
 }
 
 double bm_matmul_copy(bm_matmul * m, size_t n) {
-    size_t half = ggml_nbytes(m->w) / 2;
+    char * base = ggml_backend_buffer_get_base(m->buffer);
+    size_t half = ggml_backend_buffer_get_size(m->buffer) / 2;
     n = n < half ? n : half;
     int64_t start = ggml_time_us();
-    memcpy((char *) m->w->data, (char *) m->w->data + half, n);
+    memcpy(base, base + half, n);
     return (double) (ggml_time_us() - start) * 1e-6 / (double) n;
 }
 
@@ -221,14 +233,13 @@ struct bm_matmul_graph {
     int tokens, used;
 };
 
-static bool fill_ids(bm_matmul_graph * g, struct ggml_tensor * ids, int node, int experts) {
+static void fill_ids(bm_matmul_graph * g, struct ggml_tensor * ids, int node, int experts) {
     int n = g->tokens * g->used;
     for (int i = 0; i < n; i++) {
         int t = i / g->used, k = i % g->used;
         g->ids[i] = (node * g->used + t * 7 + k) % experts;
     }
     ggml_backend_tensor_set(ids, g->ids, 0, n * sizeof *g->ids);
-    return true;
 }
 
 bm_matmul_graph * bm_matmul_graph_new(bm_matmul * m, int nodes, int tokens, int used, int experts, char * why, size_t len) {
@@ -237,17 +248,19 @@ bm_matmul_graph * bm_matmul_graph_new(bm_matmul * m, int nodes, int tokens, int 
     g->tokens = tokens;
     g->used = used;
     g->ids = malloc(sizeof *g->ids * tokens * used);
+    size_t most = 2 * (size_t) nodes + m->spec.tensors + 8; // a node, its ids, the weights
     struct ggml_init_params p = {
-        .mem_size = (2 * nodes + 8) * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes + 8, false),
+        .mem_size = most * ggml_tensor_overhead() + ggml_graph_overhead_custom(most, false),
         .no_alloc = true,
     };
     g->ctx = ggml_init(p);
-    g->graph = ggml_new_graph_custom(g->ctx, nodes + 8, false);
+    g->graph = ggml_new_graph_custom(g->ctx, most, false);
     g->b = ggml_new_tensor_3d(g->ctx, GGML_TYPE_F32, m->spec.cols, 1, tokens);
     struct ggml_tensor ** ids = malloc(nodes * sizeof *ids);
+    int per = experts / used > 0 ? experts / used : 1; // nodes that go through one tensor
     for (int i = 0; i < nodes; i++) {
         ids[i] = ggml_new_tensor_2d(g->ctx, GGML_TYPE_I32, used, tokens);
-        g->last = ggml_mul_mat_id(g->ctx, m->w, g->b, ids[i]);
+        g->last = ggml_mul_mat_id(g->ctx, m->w[i / per % m->spec.tensors], g->b, ids[i]);
         ggml_build_forward_expand(g->graph, g->last);
     }
     if (!ggml_backend_dev_supports_op(m->dev, g->last)) {
@@ -264,7 +277,7 @@ bm_matmul_graph * bm_matmul_graph_new(bm_matmul * m, int nodes, int tokens, int 
         return NULL;
     }
     for (int i = 0; i < nodes; i++) {
-        fill_ids(g, ids[i], i, experts);
+        fill_ids(g, ids[i], i % per, experts);
     }
     free(ids);
     g->act = malloc(sizeof *g->act * m->spec.cols * tokens);

@@ -79,11 +79,13 @@ func deviceIndex(name string) (int, error) {
 	return i, nil
 }
 
-// MatmulShape is an expert matmul: weights of Experts slices of Rows x Cols.
+// MatmulShape is an expert matmul: Tensors tensors of Experts slices of
+// Rows x Cols weights, like those of as many layers.
 type MatmulShape struct {
 	Type       uint32 // ggml type
 	Cols, Rows int64
 	Experts    int
+	Tensors    int
 	Used       int // experts of one token
 }
 
@@ -111,7 +113,7 @@ func NewMatmul(device string, s MatmulShape, threads int) (*Matmul, error) {
 	var why [256]C.char
 	m := C.bm_matmul_new(C.bm_matmul_spec{
 		device: C.int(i), _type: C.int(s.Type), cols: C.int64_t(s.Cols), rows: C.int64_t(s.Rows),
-		experts: C.int(s.Experts), threads: C.int(threads),
+		experts: C.int(s.Experts), tensors: C.int(max(1, s.Tensors)), threads: C.int(threads),
 	}, &why[0], C.size_t(len(why)))
 	if m == nil {
 		return nil, errors.New(C.GoString(&why[0]))
@@ -138,8 +140,9 @@ type MatmulGraph struct {
 	used   int
 }
 
-// Graph builds nodes matmuls, each of tokens tokens over used of the first
-// experts slices; one node after the other goes through all of them.
+// Graph builds nodes matmuls, each of tokens tokens over used of a tensor's
+// first experts; one node after the other goes through all experts of all
+// tensors.
 func (m *Matmul) Graph(nodes, tokens, used, experts int) (*MatmulGraph, error) {
 	var why [256]C.char
 	g := C.bm_matmul_graph_new(m.m, C.int(nodes), C.int(tokens), C.int(used), C.int(experts), &why[0], C.size_t(len(why)))

@@ -27,7 +27,8 @@ typedef struct {
     int     device;
     int     type; // enum ggml_type of the expert weights
     int64_t cols, rows;
-    int     experts;
+    int     experts; // of one tensor
+    int     tensors; // like those of as many layers
     int     threads; // of the CPU backend
 } bm_matmul_spec;
 
@@ -42,8 +43,8 @@ void bm_matmul_free(bm_matmul * m);
 // layout for them. CPU only, and for good.
 bool bm_matmul_repack(bm_matmul * m);
 
-// nodes matmuls of tokens tokens, each over used experts of the first experts,
-// all different from one node to the next until they have all been used.
+// nodes matmuls of tokens tokens, each over used of a tensor's first experts;
+// one node after the other goes through all experts of all tensors.
 bm_matmul_graph * bm_matmul_graph_new(bm_matmul * m, int nodes, int tokens, int used, int experts, char * why, size_t len);
 void bm_matmul_graph_free(bm_matmul_graph * g);
 // One pass, until its result can be read. Seconds, or negative on failure.
