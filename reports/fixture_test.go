@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/counters"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
@@ -28,7 +29,7 @@ func testBuild() record.Build {
 func testRun(n, model int) record.StoredRun {
 	at := day.Add(time.Duration(n) * 10 * time.Minute)
 	cfg := config.Default()
-	cfg.MoeStream, cfg.CacheMB, cfg.IOThreads = true, 200+50*n, 1+n%4
+	cfg.MoeStream, cfg.CacheMB, cfg.IOThreads = true, 200+50*(n%30), 1+n%4
 	measured := 0.1 / (1 + 0.1*float64(n))
 	point := measured * (1 + 0.1*math.Sin(float64(n)))
 	known := func(x, spread float64) planner.Estimate {
@@ -38,11 +39,45 @@ func testRun(n, model int) record.StoredRun {
 		Schema: record.RunSchema, RunID: fmt.Sprintf("run%05d%d", n, model), StartedAt: at, FinishedAt: at.Add(time.Minute), State: record.StateDone,
 		Machine: testMachine(), Build: testBuild(), Model: testModel(model), Config: cfg,
 		Prediction: &record.Prediction{Prediction: planner.Prediction{
-			DecodeSPerToken: known(point, 0.08), HitRate: known(0.3+0.02*float64(n), 0.1), BytesPerToken: known(float64(100-2*n)*mib, 0.1),
+			DecodeSPerToken: known(point, 0.08), HitRate: known(0.3+0.02*float64(n%30), 0.1), BytesPerToken: known(float64(100-2*(n%30))*mib, 0.1),
 		}, MadeAt: at},
-		Measured: record.Measured{DecodeSPerToken: measured, HitRate: 0.35 + 0.02*float64(n), BytesPerToken: float64(95-2*n) * mib, DecodeTokens: 128, PromptTokens: 16, LoadS: 1, PrefillTokensPerS: 40},
+		Measured: record.Measured{DecodeSPerToken: measured, HitRate: 0.35 + 0.02*float64(n%30), BytesPerToken: float64(95-2*(n%30)) * mib, DecodeTokens: 128, PromptTokens: 16, LoadS: 1, PrefillTokensPerS: 40},
 	}
+	r.Stats = counters.Counters{CacheBudgetBytes: int64(cfg.CacheMB) * mib, DecodeLookups: 10000, DecodeHits: int64(10000 * r.Measured.HitRate)}
+	for i := range 40 {
+		ns := int64(measured * 1e9 * (1 + 0.1*math.Sin(float64(i))))
+		r.TokenNS = append(r.TokenNS, ns)
+		r.TokenWaitNS = append(r.TokenWaitNS, ns*int64(3+i%3)/10)
+		r.TokenManageNS = append(r.TokenManageNS, ns/50)
+	}
+	r.Plan = testPlan()
 	return record.StoredRun{Run: r, Attempt: 1}
+}
+
+func testPlan() *planner.Plan {
+	return &planner.Plan{
+		Decisions: []planner.Decision{
+			{Knob: "io-threads", Value: "4", Provenance: planner.Measured, Brief: "Four lanes read 1900 MB/s.", Reason: "the curve's knee", Topic: "io"},
+			{Knob: "cache-mb", Value: "400", Provenance: planner.Operator, Brief: "You said so."},
+		},
+		Ledger: []planner.LedgerRow{
+			{Row: "context", Bytes: 40 * mib, Ceiling: planner.CeilingHoldable}, {Row: "compute buffers", Bytes: 30 * mib, Ceiling: planner.CeilingHoldable, Note: "512 tokens wide"},
+			{Row: "other weights", Bytes: 200 * mib, Ceiling: planner.CeilingHoldable, Note: "anon"}, {Row: "expert cache", Bytes: 400 * mib, Ceiling: planner.CeilingHoldable},
+			{Row: "free", Bytes: 30 * mib, Ceiling: planner.CeilingHoldable}, {Row: "may be held", Bytes: 700 * mib, Ceiling: planner.CeilingLimit, Note: planner.CeilingHoldable},
+			{Row: "other weights", Bytes: 200 * mib, Ceiling: planner.CeilingLockable}, {Row: "free", Bytes: 56 * mib, Ceiling: planner.CeilingLockable},
+			{Row: "may be locked", Bytes: 256 * mib, Ceiling: planner.CeilingLimit, Note: planner.CeilingLockable},
+		},
+	}
+}
+
+func testProfile() record.Profile {
+	var curve []planner.RatePoint
+	for _, lanes := range []int{1, 2, 4} {
+		for _, kib := range []int64{4, 16, 64, 256, 1024} {
+			curve = append(curve, planner.RatePoint{Size: kib << 10, Lanes: lanes, BytesPerS: 1.9e9 * float64(kib*int64(lanes)) / float64(kib*int64(lanes)+100), Spread: 0.03})
+		}
+	}
+	return record.Profile{ID: "profile1", MachineID: "machine1", At: day, Facts: []planner.FactLine{{Name: "storage.curve", State: "known", Value: curve}}}
 }
 
 // testSweep is an experiment of three arms whose verdicts cover a win, an
@@ -84,6 +119,12 @@ func testSweep() (record.Experiment, []record.StoredRun, record.Verdict) {
 func testData() Data {
 	e, runs, v := testSweep()
 	d := Data{Experiments: []record.Experiment{e}, Verdicts: []record.Verdict{v}, Runs: runs}
+	d.Profiles = []record.Profile{testProfile()}
+	d.Histograms = []record.Histogram{{ID: "h1", ModelID: "model2", Policy: "a2d", Phase: "decode", Lookups: 100, Cold: 20, Bins: []record.HistogramBin{{Bytes: 200 * mib, Count: 30}, {Bytes: 500 * mib, Count: 30}, {Bytes: 900 * mib, Count: 20}}}}
+	void := record.Experiment{ID: "voidvoid99", Question: "Is it void?", Lever: "overlap", Kind: "sweep", Metric: "decode t/s", Design: "abba", Pairs: 6, Margin: 0.02, Alpha: 0.05, Baseline: "off", RegisteredAt: day.AddDate(0, 0, 1),
+		Machine: testMachine(), Build: testBuild(), Model: testModel(2), Arms: []record.Arm{{Name: "off", Value: "false"}, {Name: "on", Value: "true"}}, Schedule: make([]record.Slot, 12)}
+	d.Experiments = append(d.Experiments, void)
+	d.Events = []record.Event{{ID: "e1", Kind: record.EventVoid, Subject: void.ID, Why: "another program used the drive", At: day}}
 	for n := range 6 {
 		d.Runs = append(d.Runs, testRun(100+n, 1), testRun(n, 2))
 	}

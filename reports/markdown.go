@@ -47,10 +47,20 @@ func (s *Section) Markdown(dir string) ([]byte, error) {
 				return nil, fmt.Errorf("table in section %q: %w", s.Title, err)
 			}
 		case Figure:
-			fmt.Fprintf(&b, "![%s](%s%s.svg)\n\n%s\n", escape(v.Caption), dir, v.Name, escape(v.Caption))
+			fmt.Fprintf(&b, "![%s](%s%s.svg)\n\n%s\n", escape(firstSentence(v.Caption)), dir, v.Name, escape(v.Caption))
 		}
 	}
 	return []byte(b.String()), nil
+}
+
+// firstSentence is short enough to stand in place of an image.
+func firstSentence(text string) string {
+	for i := range text {
+		if (text[i] == ':' || text[i] == ';' || text[i] == '.') && i+1 < len(text) && text[i+1] == ' ' {
+			return text[:i]
+		}
+	}
+	return strings.TrimSuffix(text, ".")
 }
 
 func (t *Table) markdown(b *strings.Builder) error {

@@ -78,8 +78,13 @@ func render(p *plot.Plot, name, caption string, height vg.Length) (Figure, error
 	return f, nil
 }
 
-// inset leaves a margin, so that glyphs and labels at the edge stay whole.
-func inset(c draw.Canvas) draw.Canvas { return draw.Crop(c, 4, -10, 4, -6) }
+// inset paints the paper and leaves a margin, so that glyphs and labels at the
+// edge stay whole.
+func inset(c draw.Canvas) draw.Canvas {
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	return draw.Crop(c, 4, -10, 4, -6)
+}
 
 // line is a polyline in the n-th dash.
 func line(xy plotter.XYs, width vg.Length, c color.Color, dash int) (*plotter.Line, error) {
@@ -154,7 +159,7 @@ func (percentTicks) Ticks(lo, hi float64) []plot.Tick {
 		}
 	}
 	var out []plot.Tick
-	for i := math.Ceil(lo / step); i*step <= hi; i++ {
+	for i := math.Ceil(lo/step) + 0; i*step <= hi; i++ { // + 0 turns -0 into 0
 		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(math.Round(i*step*1e6)/1e6, 'f', -1, 64)})
 	}
 	return out

@@ -23,7 +23,7 @@ func driftFigure(e record.Experiment, v record.Verdict, runs []record.StoredRun)
 	if n < 2 {
 		return Figure{}, false, nil
 	}
-	p := newPlot("Every run, in the order run", "run index", "decode, t/s")
+	p := newPlot(fmt.Sprintf("Every run, in the order run, n = %d", n), "run index", "decode, t/s")
 	for i, a := range e.Arms {
 		xy := byArm[a.Name]
 		if len(xy) == 0 {
@@ -40,7 +40,7 @@ func driftFigure(e record.Experiment, v record.Verdict, runs []record.StoredRun)
 	p.Y.Min, p.Y.Max = 0, top*1.25 // room for the legend
 	caption := fmt.Sprintf("Decode rate by run index; n = %s.", count(n, "run", "runs"))
 	if v.Drift != nil {
-		caption += fmt.Sprintf(" Drift %s %% a run (%s %% CI %s to %s %%).", signedPercent(v.Drift.Estimate), percent(v.Drift.Level), signedPercent(v.Drift.Lo), signedPercent(v.Drift.Hi))
+		caption += " Drift: " + driftSentence(*v.Drift) + "."
 	}
 	f, err := render(p, "drift-"+short(e.ID), caption, plotHeight)
 	return f, err == nil, err

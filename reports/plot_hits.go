@@ -13,7 +13,7 @@ import (
 // hypothesis. Curves are drawn strong inside the band they were fitted in and
 // grey beyond it.
 func HitsFigure(name, title string, points []analysis.HitPoint, fit *analysis.HitFit) (Figure, error) {
-	p := newPlot("Hit rate: "+title, "share of the routed experts held", "decode lookups that hit, %")
+	p := newPlot(fmt.Sprintf("Hit rate: %s, n = %d points", title, fit.Points), "share of the routed experts held", "decode lookups that hit, %")
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 100
 	caption := fmt.Sprintf("Hit rate against the share of experts held, %s; n = %s.", title, count(fit.Points, "point", "points"))
 	shown := append([]analysis.Hypothesis{fit.Line}, fit.Rivals...)

@@ -39,6 +39,7 @@ func predictedFigure(runs []record.StoredRun) (Figure, bool, error) {
 	if n == 0 {
 		return Figure{}, false, nil
 	}
+	p.Title.Text += fmt.Sprintf(", n = %d runs", n)
 	logAxes(p, lo, hi)
 	if err := addLine(p, segment(p.X.Min, p.X.Min, p.X.Max, p.X.Max), 0.8, black, 1, "measured = predicted"); err != nil {
 		return Figure{}, false, err

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +18,12 @@ func init() { register(newReportCommand) }
 
 type reportFlags struct {
 	out        string
+	formats    []string
 	experiment string
 	model      string
 	since      string
+	docs       string
+	check      bool
 }
 
 func newReportCommand(a *app) *cobra.Command {
@@ -28,30 +31,56 @@ func newReportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "what was predicted, what was measured, what the sweeps found",
-		Long: `Writes the ledger's runs, experiments and verdicts as a page with plots. Without
---out the page goes to standard output, as markdown.`,
+		Long: `Writes the ledger's runs, experiments and verdicts as pages with plots. Without
+--out one page goes to standard output.
+
+--docs DIR rewrites documents from the sample ledger DIR/results/sample.db, or
+from --db: DIR/results with the whole report, and the generated regions of the
+markdown files under DIR and of the README beside it. With --check nothing is
+written; what is out of date is shown and the exit code is 1.`,
 		Example: `  bmoe report --out report
-  bmoe report --experiment 3f9a --out report`,
+  bmoe report --experiment 3f9a --format html --out report
+  bmoe report --format csv
+  bmoe report --docs docs --check`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return reportAll(c.Context(), a, f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.check && f.docs == "" {
+				return usageError{fmt.Errorf("--check is for --docs"), "for example `bmoe report --docs docs --check`"}
+			}
+			if f.docs != "" {
+				return reportDocs(c.Context(), a, f, c.Flags().Changed("db"))
+			}
+			return reportAll(c.Context(), a, f)
+		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.out, "out", "", "folder to write the page and its plots to")
+	fs.StringVar(&f.out, "out", "", "folder to write the pages and plots to")
+	fs.StringSliceVar(&f.formats, "format", nil, "md, html, csv, json (default: all with --out, else md)")
 	fs.StringVar(&f.experiment, "experiment", "", "only this experiment (id or its beginning)")
 	fs.StringVar(&f.model, "model", "", "only this model (id or its beginning)")
 	fs.StringVar(&f.since, "since", "", "only runs since this date or time (RFC 3339)")
+	fs.StringVar(&f.docs, "docs", "", "folder of documents to rewrite")
+	fs.BoolVar(&f.check, "check", false, "with --docs: write nothing, fail when something is out of date")
 	return cmd
 }
 
 func reportAll(ctx context.Context, a *app, f reportFlags) error {
+	for _, name := range f.formats {
+		if !slices.Contains(reports.Formats, name) {
+			return usageError{fmt.Errorf("--format %q", name), fmt.Sprintf("give some of %v", reports.Formats)}
+		}
+	}
+	if f.out == "" && len(f.formats) > 1 {
+		return usageError{fmt.Errorf("%d formats for standard output", len(f.formats)), "give one --format, or --out DIR"}
+	}
 	d, err := loadReport(ctx, a.dbPath, f)
 	if err != nil {
 		return err
 	}
 	if f.out == "" {
-		return printReport(a.stdout, d)
+		return a.printReport(d, f.formats)
 	}
-	files, err := reports.Files(d)
+	files, err := reports.Files(d, f.formats...)
 	if err != nil {
 		return err
 	}
@@ -62,16 +91,20 @@ func reportAll(ctx context.Context, a *app, f reportFlags) error {
 	return err
 }
 
-func printReport(w io.Writer, d reports.Data) error {
+func (a *app) printReport(d reports.Data, formats []string) error {
+	format := "md"
+	if len(formats) == 1 {
+		format = formats[0]
+	}
 	doc, err := reports.New(d)
 	if err != nil {
 		return err
 	}
-	page, err := doc.Markdown("")
+	page, err := reports.Render(doc, format)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(page)
+	_, err = a.stdout.Write(page.Bytes)
 	return err
 }
 
@@ -98,6 +131,12 @@ func loadReport(ctx context.Context, path string, f reportFlags) (d reports.Data
 	if d.Events, err = s.Events(ctx, ""); err != nil {
 		return d, ledgerFault(err)
 	}
+	if d.Profiles, err = s.Profiles(ctx, ""); err != nil {
+		return d, ledgerFault(err)
+	}
+	if d.Histograms, err = s.Histograms(ctx, f.model); err != nil {
+		return d, ledgerFault(err)
+	}
 	return d, nil
 }
 
@@ -116,13 +155,7 @@ func chosenExperiments(ctx context.Context, s *results.Store, f reportFlags, run
 	for i := range runs {
 		chosen[runs[i].ExperimentID] = true
 	}
-	var out []record.Experiment
-	for _, e := range all {
-		if chosen[e.ID] {
-			out = append(out, e)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(all, func(e record.Experiment) bool { return !chosen[e.ID] }), nil
 }
 
 // ledgerFault gives an error of the ledger its exit code and hint.
@@ -136,11 +169,11 @@ func ledgerFault(err error) error {
 
 func writeFiles(dir string, files []reports.File) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return withHint(fmt.Errorf("report folder: %w", err), "give --out a folder that can be made")
+		return withHint(fmt.Errorf("report folder: %w", err), "give a folder that can be made")
 	}
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Bytes, 0o644); err != nil {
-			return withHint(fmt.Errorf("report: %w", err), "give --out a folder that can be written to")
+			return withHint(fmt.Errorf("report: %w", err), "give a folder that can be written to")
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func reportLedger(t *testing.T) string {
 func TestReportWritesPageAndPlots(t *testing.T) {
 	db, out := reportLedger(t), filepath.Join(t.TempDir(), "report")
 	code, stdout, stderr := runBmoe(t, "report", "--db", db, "--out", out)
-	if code != exitOK || !strings.Contains(stdout, "3 files, 1 runs, 1 experiments") {
+	if code != exitOK || !strings.Contains(stdout, "1 runs, 1 experiments") {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "report.md"))
@@ -83,11 +83,90 @@ func TestReportFailsPlainly(t *testing.T) {
 		{[]string{"--db", filepath.Join(t.TempDir(), "none.db")}, exitFailure, "run something first"},
 		{[]string{"--db", notOurs}, exitData, "is not a SQLite database"},
 		{[]string{"--db", db, "--experiment", "ffff"}, exitFailure, "ffff"},
-		{[]string{"--db", db, "--out", "/dev/null/x"}, exitFailure, "give --out a folder"},
+		{[]string{"--db", db, "--check"}, exitUsage, "--check is for --docs"},
+		{[]string{"--db", db, "--format", "pdf"}, exitUsage, "give some of [md html csv json]"},
+		{[]string{"--db", db, "--format", "md,csv"}, exitUsage, "2 formats for standard output"},
+		{[]string{"--db", db, "--docs", filepath.Join(t.TempDir(), "none")}, exitUsage, "is no folder"},
+		{[]string{"--db", db, "--out", "/dev/null/x"}, exitFailure, "give a folder"},
 	} {
 		code, out, errs := runBmoe(t, append([]string{"report"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q; want exit %d and %q", c.args, code, out, errs, c.code, c.want)
+		}
+	}
+}
+
+// docsTree is a README and a folder of documents with regions, and a ledger.
+func docsTree(t *testing.T) (root, docs string) {
+	t.Helper()
+	root = t.TempDir()
+	docs = filepath.Join(root, "docs")
+	if err := os.MkdirAll(filepath.Join(docs, "results"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(reportLedger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string][]byte{
+		filepath.Join(root, "README.md"):            []byte("We have <!-- bmoe:begin value:runs -->?<!-- bmoe:end value:runs --> run.\n"),
+		filepath.Join(docs, "found.md"):             []byte("# Found\n<!-- bmoe:begin predictions -->\n<!-- bmoe:end predictions -->\n"),
+		filepath.Join(docs, "plain.md"):             []byte("nothing generated\n"),
+		filepath.Join(docs, "results", "sample.db"): raw,
+		filepath.Join(docs, "results", "old.svg"):   []byte("<svg/>"),
+	} {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root, docs
+}
+
+func TestReportDocs(t *testing.T) {
+	root, docs := docsTree(t)
+	if code, out, _ := runBmoe(t, "report", "--docs", docs, "--check"); code != exitFailure || !strings.Contains(out, "README.md, line 1, region value:runs") || !strings.Contains(out, "old.svg: no longer generated") {
+		t.Fatalf("check before: exit %d\n%s", code, out)
+	}
+	if code, _, errs := runBmoe(t, "report", "--docs", docs); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	if code, out, errs := runBmoe(t, "report", "--docs", docs, "--check"); code != exitOK || out != "" {
+		t.Errorf("check after: exit %d, %s\n%s", code, errs, out)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(root, "README.md"):                       "We have <!-- bmoe:begin value:runs -->1<!-- bmoe:end value:runs --> run.",
+		filepath.Join(docs, "found.md"):                        "(results/predicted-decode.svg)",
+		filepath.Join(docs, "results", "report.md"):            "(predicted-decode.svg)",
+		filepath.Join(docs, "results", "negative.md"):          "no verdict",
+		filepath.Join(docs, "results", "predicted-decode.svg"): "<svg",
+		filepath.Join(docs, "plain.md"):                        "nothing generated",
+	} {
+		raw, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: %v, no %q in\n%s", path, err, want, raw)
+		}
+	}
+	// A figure changed by hand is found, with its place.
+	page := filepath.Join(docs, "found.md")
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(page, []byte(strings.Replace(string(raw), "1 of n = 1", "2 of n = 1", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := runBmoe(t, "report", "--docs", docs, "--check")
+	if code != exitFailure || !strings.Contains(out, "found.md, line 5, region predictions:") || !strings.Contains(out, "-Predicted against") {
+		t.Errorf("check of a changed figure: exit %d\n%s", code, out)
+	}
+}
+
+func TestReportFormats(t *testing.T) {
+	db := reportLedger(t)
+	for format, want := range map[string]string{"html": "<!doctype html>", "csv": "of,run,started (UTC)", "json": `"schema": "bmoe.report/1"`, "md": "# bmoe report"} {
+		code, out, errs := runBmoe(t, "report", "--db", db, "--format", format)
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, %s, no %q in\n%.400s", format, code, errs, want, out)
 		}
 	}
 }

@@ -1,0 +1,151 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// File is one file of a report.
+type File struct {
+	Name  string
+	Bytes []byte
+}
+
+// Formats are what Render accepts.
+var Formats = []string{"md", "html", "csv", "json"}
+
+// Render renders a document in one format, as one file of that name: markdown
+// and HTML hold everything, CSV the table of runs, JSON every table.
+func Render(doc *Document, format string) (File, error) {
+	var raw []byte
+	var err error
+	switch format {
+	case "md":
+		raw, err = doc.Markdown("")
+	case "html":
+		raw, err = doc.HTML()
+	case "csv":
+		raw, err = doc.CSV("runs")
+	case "json":
+		raw, err = doc.JSON()
+	default:
+		return File{}, fmt.Errorf("format %q: want one of %v", format, Formats)
+	}
+	return File{"report." + format, raw}, err
+}
+
+// Files renders a report as the files of a folder: the page in every format,
+// and its plots.
+func Files(d Data, formats ...string) ([]File, error) {
+	doc, err := New(d)
+	if err != nil {
+		return nil, err
+	}
+	if len(formats) == 0 {
+		formats = Formats
+	}
+	var out []File
+	for _, f := range formats {
+		page, err := Render(doc, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page)
+	}
+	if !slices.Contains(formats, "md") {
+		return out, nil // the HTML page holds its plots
+	}
+	for _, f := range doc.Figures() {
+		out = append(out, File{f.Name + ".svg", f.SVG}, File{f.Name + ".png", f.PNG})
+	}
+	return out, nil
+}
+
+// CSV renders the tables of one section, one under the other.
+func (d *Document) CSV(section string) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	for _, s := range d.Sections {
+		if s.ID != section {
+			continue
+		}
+		head := false
+		for _, block := range s.Blocks {
+			t, ok := block.(Table)
+			if !ok {
+				continue
+			}
+			if !head { // the tables of a section have the same columns
+				head = true
+				names := []string{"of"}
+				for _, c := range t.Columns {
+					names = append(names, c.Name)
+				}
+				if err := w.Write(names); err != nil {
+					return nil, err
+				}
+			}
+			for _, row := range t.Rows {
+				if err := w.Write(append([]string{t.Caption}, row...)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// jsonSection is a section as data.
+type jsonSection struct {
+	ID     string      `json:"id"`
+	Title  string      `json:"title"`
+	Text   []string    `json:"text,omitempty"`
+	Tables []jsonTable `json:"tables,omitempty"`
+	Plots  []jsonPlot  `json:"plots,omitempty"`
+}
+
+type jsonTable struct {
+	Caption string     `json:"caption"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+}
+
+type jsonPlot struct {
+	Name    string `json:"name"`
+	Caption string `json:"caption"`
+}
+
+// JSON renders every text and table of a document.
+func (d *Document) JSON() ([]byte, error) {
+	out := struct {
+		Schema   string        `json:"schema"`
+		Title    string        `json:"title"`
+		Sections []jsonSection `json:"sections"`
+	}{Schema: "bmoe.report/1", Title: d.Title}
+	for _, s := range d.Sections {
+		js := jsonSection{ID: s.ID, Title: s.Title}
+		for _, block := range s.Blocks {
+			switch v := block.(type) {
+			case Text:
+				js.Text = append(js.Text, string(v))
+			case List:
+				js.Text = append(js.Text, v...)
+			case Table:
+				t := jsonTable{Caption: v.Caption, Rows: v.Rows}
+				for _, c := range v.Columns {
+					t.Columns = append(t.Columns, c.Name)
+				}
+				js.Tables = append(js.Tables, t)
+			case Figure:
+				js.Plots = append(js.Plots, jsonPlot{v.Name, v.Caption})
+			}
+		}
+		out.Sections = append(out.Sections, js)
+	}
+	raw, err := json.MarshalIndent(out, "", "  ")
+	return append(raw, '\n'), err
+}

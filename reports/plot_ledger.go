@@ -1,0 +1,109 @@
+package reports
+
+import (
+	"fmt"
+	"image/color"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/bmoe/bmoe/planner"
+)
+
+// ceilings are the ledger's accounts, lowest bar last.
+var ceilings = []struct{ account, label string }{
+	{planner.CeilingHoldable, "may be held"},
+	{planner.CeilingLockable, "may be locked"},
+}
+
+// ledgerFigure shows what a plan holds against both ceilings as stacked bars.
+// Parts carry numbers, so that neighbours of like grey are told apart.
+func ledgerFigure(name, title string, ledger []planner.LedgerRow) (Figure, bool, error) {
+	p := newPlot("Memory: "+title+", n = 1", "MiB", "")
+	caption := "Memory a plan holds against its ceilings, " + title + ", MiB:"
+	var labels names
+	bars := 0
+	for _, c := range ceilings {
+		limit, ok := limitOf(ledger, c.account)
+		if !ok {
+			continue
+		}
+		y := float64(bars)
+		bars++
+		labels = append(labels, c.label)
+		text, err := addBar(p, ledger, c.account, y)
+		if err != nil {
+			return Figure{}, false, err
+		}
+		caption += fmt.Sprintf(" %s: %s.", c.label, text)
+		if err := addLine(p, segment(limit/mib, y-0.42, limit/mib, y+0.42), 2, black, 1, ""); err != nil {
+			return Figure{}, false, err
+		}
+	}
+	if bars == 0 {
+		return Figure{}, false, nil
+	}
+	p.Y.Tick.Marker = labels
+	p.Y.Min, p.Y.Max, p.X.Min = -0.6, float64(bars)-0.4+0.6*float64(bars), 0
+	p.Legend.Left = true
+	f, err := render(p, name, caption+" The dashed line is the ceiling.", 5*vg.Centimeter+vg.Length(bars)*2.6*vg.Centimeter)
+	return f, err == nil, err
+}
+
+// limitOf is an account's ceiling.
+func limitOf(ledger []planner.LedgerRow, account string) (float64, bool) {
+	for _, r := range ledger {
+		if r.Ceiling == planner.CeilingLimit && r.Note == account && r.Bytes > 0 {
+			return float64(r.Bytes), true
+		}
+	}
+	return 0, false
+}
+
+// addBar stacks an account's rows and returns them in words.
+func addBar(p *plot.Plot, ledger []planner.LedgerRow, account string, y float64) (string, error) {
+	at, n, text := 0.0, 0, ""
+	var where plotter.XYs
+	var numbers []string
+	for _, r := range ledger {
+		if r.Ceiling != account || r.Bytes <= 0 {
+			continue
+		}
+		n++
+		to := at + float64(r.Bytes)/mib
+		box, err := plotter.NewPolygon(plotter.XYs{{X: at, Y: y - 0.3}, {X: to, Y: y - 0.3}, {X: to, Y: y + 0.3}, {X: at, Y: y + 0.3}})
+		if err != nil {
+			return "", err
+		}
+		box.Color = shade(n, r.Row)
+		box.LineStyle.Width = 0.8
+		p.Add(box)
+		label := fmt.Sprintf("%s%d  %s, %s", account[:1], n, r.Row, digits(float64(r.Bytes)/mib, 4))
+		p.Legend.Add(label, box)
+		where, numbers = append(where, plotter.XY{X: (at + to) / 2, Y: y + 0.32}), append(numbers, fmt.Sprintf("%s%d", account[:1], n))
+		text += fmt.Sprintf(", %s %s", r.Row, digits(float64(r.Bytes)/mib, 4))
+		at = to
+	}
+	if n == 0 {
+		return "nothing", nil
+	}
+	l, err := plotter.NewLabels(plotter.XYLabels{XYs: where, Labels: numbers})
+	if err != nil {
+		return "", err
+	}
+	for i := range l.TextStyle {
+		l.TextStyle[i].Font = sans(9)
+		l.TextStyle[i].XAlign = -0.5
+	}
+	p.Add(l)
+	return text[2:], nil
+}
+
+// shade alternates greys; what is free stays white.
+func shade(n int, row string) color.Color {
+	if row == "free" {
+		return color.White
+	}
+	return []color.Gray{{Y: 90}, {Y: 200}, {Y: 140}, {Y: 225}, {Y: 50}, {Y: 170}}[n%6]
+}

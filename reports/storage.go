@@ -1,0 +1,108 @@
+package reports
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/results/record"
+)
+
+// profiles returns each machine's newest profile that holds a storage curve,
+// in the order of the machines' ids.
+func (d *Data) storageProfiles() []record.Profile {
+	newest := map[string]record.Profile{}
+	for _, p := range d.Profiles {
+		if len(storageCurve(p)) == 0 {
+			continue
+		}
+		if old, ok := newest[p.MachineID]; !ok || p.At.After(old.At) || (p.At.Equal(old.At) && p.ID > old.ID) {
+			newest[p.MachineID] = p
+		}
+	}
+	var out []record.Profile
+	for _, p := range newest {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b record.Profile) int { return compareText(a.MachineID, b.MachineID) })
+	return out
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// storageCurve reads the rate curve out of a profile; nil where it has none.
+func storageCurve(p record.Profile) []planner.RatePoint {
+	for _, f := range p.Facts {
+		if f.Name != "storage.curve" || f.Value == nil {
+			continue
+		}
+		raw, err := json.Marshal(f.Value)
+		if err != nil {
+			return nil
+		}
+		var curve []planner.RatePoint
+		if json.Unmarshal(raw, &curve) != nil {
+			return nil
+		}
+		return curve
+	}
+	return nil
+}
+
+// machine finds a machine by its id among runs and experiments.
+func (d *Data) machine(id string) record.Machine {
+	for i := range d.Runs {
+		if d.Runs[i].Run.Machine.ID == id {
+			return d.Runs[i].Run.Machine
+		}
+	}
+	for i := range d.Experiments {
+		if d.Experiments[i].Machine.ID == id {
+			return d.Experiments[i].Machine
+		}
+	}
+	return record.Machine{ID: id}
+}
+
+func (d *Data) storageSection() (Section, error) {
+	s := Section{ID: "storage", Title: "Storage"}
+	for _, p := range d.storageProfiles() {
+		curve := storageCurve(p)
+		name := machineName(d.machine(p.MachineID))
+		f, ok, err := storageFigure("storage-"+short(p.MachineID), name, curve)
+		if err != nil {
+			return s, err
+		}
+		if !ok {
+			continue
+		}
+		t := Table{
+			Caption: fmt.Sprintf("Rate of reads, %s; measured %s; n = %s.", name, date(p.At), count(len(curve), "point", "points")),
+			Columns: columns("#KiB a read", "#lanes", "#MB/s", "#spread %"),
+		}
+		slices.SortStableFunc(curve, func(a, b planner.RatePoint) int {
+			if a.Size != b.Size {
+				return compare(float64(a.Size), float64(b.Size))
+			}
+			return a.Lanes - b.Lanes
+		})
+		for _, c := range curve {
+			t.Rows = append(t.Rows, []string{digits(float64(c.Size)/1024, 4), strconv.Itoa(c.Lanes), digits(c.BytesPerS/1e6, 4), percent(c.Spread)})
+		}
+		s.Blocks = append(s.Blocks, f, t)
+	}
+	if len(s.Blocks) == 0 {
+		s.Blocks = append(s.Blocks, Text("No storage curve is stored: `bmoe probe -m MODEL` measures one."))
+	}
+	return s, nil
+}
