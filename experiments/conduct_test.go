@@ -264,19 +264,30 @@ func TestGate(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	path := t.TempDir() + "/lock"
-	unlock, err := Lock(t.Context(), path, 0)
+	unlock, err := Lock(t.Context(), path, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Lock(t.Context(), path, 0); err == nil || !strings.Contains(err.Error(), "another experiment is running on this machine (process ") {
+	if _, err := Lock(t.Context(), path, 0, nil); err == nil || !strings.Contains(err.Error(), "another experiment is running on this machine (process ") {
 		t.Errorf("two hold the lock: %v", err)
 	}
 	unlock()
-	unlock, err = Lock(t.Context(), path, 0)
+	unlock, err = Lock(t.Context(), path, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock()
+	told := ""
+	time.AfterFunc(300*time.Millisecond, unlock)
+	unlock, err = Lock(t.Context(), path, time.Minute, func(holder string) { told = holder })
+	if err != nil || told == "" {
+		t.Fatalf("%v, told %q", err, told)
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Lock(ctx, path, time.Minute, nil); !errors.Is(err, ErrInterrupted) {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestExpectedNoise(t *testing.T) {

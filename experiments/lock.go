@@ -14,9 +14,9 @@ import (
 func LockPath() string { return filepath.Join(os.TempDir(), "bmoe-experiment.lock") }
 
 // Lock waits until no other sweep runs on this machine, at most for wait, and
-// returns what to call when done. The lock ends with the process, however it
-// ends.
-func Lock(ctx context.Context, path string, wait time.Duration) (unlock func(), err error) {
+// returns what to call when done. waiting, if given, is told once which process
+// is waited for. The lock ends with the process, however it ends.
+func Lock(ctx context.Context, path string, wait time.Duration, waiting func(holder string)) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("open the sweep lock: %w", err)
@@ -33,9 +33,16 @@ func Lock(ctx context.Context, path string, wait time.Duration) (unlock func(), 
 			_ = f.Truncate(0)
 			_, _ = f.WriteAt([]byte(fmt.Sprintf("%d\n", os.Getpid())), 0)
 			return func() { f.Close() }, nil
-		case ctx.Err() != nil || time.Now().After(deadline):
+		case ctx.Err() != nil:
+			f.Close()
+			return nil, ErrInterrupted
+		case !time.Now().Before(deadline):
 			f.Close()
 			return nil, fmt.Errorf("another experiment is running on this machine (process %s): the two would disturb each other", holder(path))
+		}
+		if waiting != nil {
+			waiting(holder(path))
+			waiting = nil
 		}
 		pause(ctx, 200*time.Millisecond)
 	}

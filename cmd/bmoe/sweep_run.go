@@ -25,6 +25,9 @@ type sweeper struct {
 	store   *results.Store
 }
 
+// lockWait is how long a sweep waits for another on this machine.
+const lockWait = 10 * time.Minute
+
 // childCommand is how a run is started; tests replace it.
 var childCommand = func() (path string, args []string, err error) {
 	path, err = os.Executable()
@@ -84,7 +87,12 @@ func (s *sweeper) register(ctx context.Context, k *asked) (record.Experiment, er
 // conductor waits for the machine to be ours and sets up who does the work.
 func (s *sweeper) conductor(ctx context.Context, e *record.Experiment) (*experiments.Conductor, func(), error) {
 	terms := experiments.TermsOf(e)
-	unlock, err := experiments.Lock(ctx, experiments.LockPath(), max(terms.EntryWait(), time.Second))
+	unlock, err := experiments.Lock(ctx, experiments.LockPath(), lockWait, func(holder string) {
+		fmt.Fprintf(s.app.stderr, "waiting for the experiment of process %s to end: two would disturb each other\n", holder)
+	})
+	if errors.Is(err, experiments.ErrInterrupted) {
+		return nil, nil, codedError{errors.New("interrupted before the first run"), exitInterrupted, ""}
+	}
 	if err != nil {
 		return nil, nil, withHint(err, "wait for it to end and try again")
 	}
