@@ -98,6 +98,9 @@ func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
 		g.res.LogitsHash = g.hash.hex()
 	}
 	s.turn++
+	if s.stream != nil && err == nil {
+		s.stream.Rebalance()
+	}
 	return g.res, err
 }
 

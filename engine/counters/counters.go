@@ -36,6 +36,7 @@ type Counters struct {
 	PrefillLayers int64   `json:"prefill_layers"` // layers that went through a prefill slot
 	PrefillAhead  int64   `json:"prefill_ahead"`  // of those, read ahead into the second slot
 	SlotBuilds    int64   `json:"slot_builds"`    // times the prefill slots were built
+	Rebalances    int64   `json:"rebalances"`     // times memory moved between slice sizes
 	CacheYielded  int64   `json:"cache_yielded_bytes"`
 	RepackedBytes int64   `json:"repacked_bytes"`
 	RepackS       float64 `json:"repack_s"`

@@ -25,7 +25,7 @@ func newArena(g *group) (*arena, error) {
 	var size int64
 	for _, p := range g.proj {
 		a.off[p] = size
-		size += roundUp(int64(g.slots)*g.stride[p], 4096)
+		size += roundUp(int64(g.most)*g.stride[p], 4096)
 	}
 	mem, err := reserve(size)
 	if err != nil {

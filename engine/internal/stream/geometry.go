@@ -16,6 +16,7 @@ const defaultGroupSlots = 256
 type group struct {
 	layers    []int
 	slots     int
+	most      int            // slots it may grow to: more than slots where sizes compete
 	proj      []int          // projections present
 	stride    [numProj]int64 // bytes from slot to slot
 	slotBytes int64          // of all projections together
@@ -90,6 +91,11 @@ func layout(cfg *Config, align int64) (*geometry, error) {
 	for _, c := range classes {
 		share := float64(len(c.layers)) * float64(cfg.Experts) * float64(c.slotBytes) / float64(total)
 		g.cut(c, int64(share*float64(cfg.BudgetBytes)), cfg)
+	}
+	if len(classes) > 1 {
+		for i := range g.groups {
+			g.groups[i].most = len(g.groups[i].layers) * cfg.Experts
+		}
 	}
 	return g, nil
 }
@@ -174,6 +180,7 @@ func (g *geometry) cut(c group, budget int64, cfg *Config) {
 	for i := first; i < len(g.groups); i++ {
 		gr := &g.groups[i]
 		gr.slots = min(gr.slots, len(gr.layers)*cfg.Experts)
+		gr.most = gr.slots
 		if g.minSlots == 0 || gr.slots < g.minSlots {
 			g.minSlots = gr.slots
 		}

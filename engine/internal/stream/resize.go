@@ -9,11 +9,11 @@ import (
 // yield makes the cache give up at least so many bytes, its coldest experts
 // first, until reclaim. It stops at what one batch needs.
 func (s *Stream) yield(bytes int64) {
-	budget := s.plan.budget()
+	budget := s.stats.CacheBudgetBytes
 	for i, a := range s.arenas {
-		share := float64(a.g.slots) * float64(a.g.slotBytes) / float64(budget)
+		share := float64(a.limit) * float64(a.g.slotBytes) / float64(budget)
 		drop := int((int64(share*float64(bytes)) + a.g.slotBytes - 1) / a.g.slotBytes)
-		keep := max(a.g.slots-drop, min(s.cfg.Used, a.g.slots))
+		keep := max(a.limit-drop, min(s.cfg.Used, a.limit))
 		s.stats.CacheYielded += int64(a.open-keep) * a.g.slotBytes
 		s.shrink(i, keep)
 	}
@@ -30,17 +30,23 @@ func (s *Stream) reclaim() {
 // hottest experts, one up to the size the arenas were made for keeps all; a
 // larger one needs new arenas and starts cold.
 func (s *Stream) Resize(bytes int64) error {
-	whole := s.plan.budget()
+	var whole int64
+	for _, a := range s.arenas {
+		whole += int64(a.g.most) * a.g.slotBytes
+	}
 	if bytes > whole {
 		return s.relay(bytes)
 	}
+	scale := float64(bytes) / float64(s.stats.CacheBudgetBytes)
 	for i, a := range s.arenas {
-		share := float64(a.g.slots) * float64(a.g.slotBytes) / float64(whole)
-		a.limit = int(max(int64(share*float64(bytes))/a.g.slotBytes, int64(min(s.cfg.Used, a.g.slots))))
+		a.limit = min(max(int(scale*float64(a.limit)), min(s.cfg.Used, a.g.most)), a.g.most)
 		s.shrink(i, a.limit)
 	}
 	s.reclaim()
 	s.settleBudget()
+	if s.narrow {
+		s.bindNarrow()
+	}
 	return nil
 }
 
@@ -62,6 +68,7 @@ func (s *Stream) relay(bytes int64) error {
 		}
 	}
 	s.cfg, s.plan, s.policy, s.arenas = cfg, plan, policy, nil
+	s.split = newSplitter(plan, &s.cfg)
 	for i := range s.slotOf {
 		s.slotOf[i] = -1
 	}

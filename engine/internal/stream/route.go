@@ -21,6 +21,7 @@ func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) 
 	s.stats.ExpertsRouted += int64(len(ids))
 	distinct, counts := s.picks.Distinct(ids)
 	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
+	s.split.touch(layer, s.cfg.Experts, distinct)
 	var err error
 	if s.narrow {
 		err = s.routeNarrow(layer, distinct, ids, slots)

@@ -81,6 +81,7 @@ type Stream struct {
 	stats       counters.Counters
 	trace       TraceFunc
 	err         error
+	split       *splitter
 	misses      []int32
 	layer       int // that is being routed, for residentNow
 	residentNow func(expert int32) bool
@@ -121,6 +122,7 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 	s.lanes = startLanes(src, cfg.Lanes, cfg.ReadTimeout)
 	s.wide = newPrefill(s)
 	s.stats.CacheBudgetBytes = plan.budget()
+	s.split = newSplitter(plan, &s.cfg)
 	if cfg.Pin {
 		s.pin(cfg.PinFit)
 	}
@@ -185,7 +187,7 @@ func (s *Stream) bindNarrow() {
 		t := &s.cfg.Tensors[i]
 		g := s.plan.groupOf[t.Layer]
 		a := s.arenas[g]
-		s.binder.Bind(t.Layer, t.Proj, a.base[t.Proj]+uintptr(s.plan.phase(t)), a.g.slots, a.g.stride[t.Proj])
+		s.binder.Bind(t.Layer, t.Proj, a.base[t.Proj]+uintptr(s.plan.phase(t)), a.limit, a.g.stride[t.Proj])
 	}
 }
 

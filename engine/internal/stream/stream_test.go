@@ -242,3 +242,38 @@ func BenchmarkRouteAllHits(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(cfg.Layers*cfg.Used), "ns/lookup")
 	runtime.KeepAlive(m)
 }
+
+// With two slice sizes of which one is used evenly and the other hardly varies,
+// memory moves to where it serves, and the budget holds.
+func TestMemoryMovesBetweenSizes(t *testing.T) {
+	cfg := Config{Layers: 8, Experts: 16, Used: 2, Policy: "lru", Lanes: 1, BudgetBytes: 120 << 10}
+	m := newFake(t, cfg, 1, [][]int64{{1024, 1024, 1024}, {2048, 2048, 2048}})
+	rnd := rand.New(rand.NewPCG(5, 6))
+	turn := func() float64 {
+		before := m.s.Counters()
+		for range 400 {
+			err := m.graph(1, false, func(l int) []int32 {
+				if l%2 == 0 {
+					return picks(rnd, 16, 2, 1)
+				}
+				return []int32{int32(rnd.IntN(2)), 2 + int32(rnd.IntN(2))}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := m.s.Counters()
+		return float64(c.Hits-before.Hits) / float64(c.Lookups-before.Lookups)
+	}
+	first := turn()
+	for range 3 {
+		m.s.Rebalance()
+		m.consistent()
+		turn()
+	}
+	last := turn()
+	c := m.s.Counters()
+	if c.Rebalances == 0 || last < first+0.02 || c.CacheBudgetBytes > cfg.BudgetBytes {
+		t.Errorf("hit rate %.3f before and %.3f after %d rebalances, budget %d of %d", first, last, c.Rebalances, c.CacheBudgetBytes, cfg.BudgetBytes)
+	}
+}
