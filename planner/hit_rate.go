@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -30,18 +31,29 @@ func (st *planning) hitRate(cache int64) Estimate {
 	}
 	f := float64(cache) / float64(st.m.routed)
 	if fit, ok := st.p.Hits.Fit.Get(); ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
-		e := Estimate{Known: true, Point: min(1, fit.K*f), Lo: min(1, fit.Lo*f), Hi: min(1, max(fit.K, fit.Hi)*f)}
-		e.Basis = fmt.Sprintf("fitted: %.2f x the share of experts held", fit.K)
-		if fit.ToF > 0 && (f < fit.FromF || f > fit.ToF) {
-			e.Basis += fmt.Sprintf(", outside the band %.2f to %.2f it was fitted in", fit.FromF, fit.ToF)
-			e.Lo = min(e.Lo, min(1, st.pol.HitLo*f))
-		}
-		return e
+		return st.fittedHits(fit, f)
 	}
 	return Estimate{
 		Known: true, Point: min(1, st.pol.HitSlope*f), Lo: min(1, st.pol.HitLo*f), Hi: min(1, st.pol.HitHi*f),
 		Basis: fmt.Sprintf("default: %.3g x the share of experts held [policy]", st.pol.HitSlope),
 	}
+}
+
+// fittedHits reads the fitted shape. Outside the band it was fitted in the
+// interval opens down to the default's.
+func (st *planning) fittedHits(fit HitFit, f float64) Estimate {
+	at := func(k float64) float64 { return min(1, k*f) }
+	basis := fmt.Sprintf("fitted: %.2f x the share of experts held", fit.K)
+	if fit.Shape == ShapeSaturating {
+		at = func(k float64) float64 { return 1 - math.Exp(-k*f) }
+		basis = fmt.Sprintf("fitted: 1 - exp(-%.2f x the share of experts held)", fit.K)
+	}
+	e := Estimate{Known: true, Point: at(fit.K), Lo: at(min(fit.K, fit.Lo)), Hi: at(max(fit.K, fit.Hi)), Basis: basis}
+	if fit.ToF > 0 && (f < fit.FromF || f > fit.ToF) {
+		e.Basis += fmt.Sprintf(", outside the band %.2f to %.2f it was fitted in", fit.FromF, fit.ToF)
+		e.Lo = min(e.Lo, st.pol.HitLo*f)
+	}
+	return e
 }
 
 // hitProvenance says how good the hit rate's source is.

@@ -255,9 +255,16 @@ type HitFacts struct {
 	Fit    Fact[HitFit]     `json:"fit"`
 }
 
-// HitFit is h = min(1, K f) as earlier runs of this model fitted it, with its
-// interval and the band of f it was fitted in.
+// The shapes of a fitted hit rate.
+const (
+	ShapeLine       = "line"       // h = min(1, K f), also where no shape is named
+	ShapeSaturating = "saturating" // h = 1 - exp(-K f)
+)
+
+// HitFit is the hit rate as earlier runs of this model fitted it: a shape with
+// one coefficient, its interval, and the band of f it was fitted in.
 type HitFit struct {
+	Shape  string  `json:"shape,omitempty"`
 	K      float64 `json:"k"`
 	Lo     float64 `json:"lo"`
 	Hi     float64 `json:"hi"`

@@ -59,9 +59,17 @@ func learnHits(runs []record.StoredRun, p *planner.Profile) {
 	if err != nil {
 		return // too few runs to fit
 	}
-	f := planner.HitFit{K: fit.Line.Value, Lo: fit.Line.Value, Hi: fit.Line.Value, FromF: fit.Line.BandLo, ToF: fit.Line.BandHi, Policy: policy}
+	f := planner.HitFit{Shape: planner.ShapeLine, K: fit.Line.Value, Lo: fit.Line.Value, Hi: fit.Line.Value, FromF: fit.Line.BandLo, ToF: fit.Line.BandHi, Policy: policy}
 	if fit.Interval.Level > 0 {
 		f.Lo, f.Hi = fit.Interval.Lo, fit.Interval.Hi
+	}
+	for _, h := range fit.Rivals {
+		if h.Name == analysis.HypothesisSaturating && h.RMSE < fit.Line.RMSE {
+			// The line's interval, as a share of its coefficient, stands in for
+			// the rival's, which has none.
+			f.Shape, f.Lo, f.Hi = planner.ShapeSaturating, h.Value*f.Lo/f.K, h.Value*f.Hi/f.K
+			f.K = h.Value
+		}
 	}
 	p.Hits.Fit = planner.DerivedFact(f, fmt.Sprintf("fitted to %d earlier runs of this model", len(ids)))
 }
