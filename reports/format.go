@@ -102,6 +102,9 @@ func machineName(m record.Machine) string {
 
 func buildName(b record.Build) string {
 	name := "bmoe " + short(b.Commit)
+	if b.Commit == "" {
+		name = "bmoe of no recorded commit"
+	}
 	if b.Dirty {
 		name += " (changed)"
 	}

@@ -56,7 +56,7 @@ func (s *Section) Markdown(dir string) ([]byte, error) {
 // firstSentence is short enough to stand in place of an image.
 func firstSentence(text string) string {
 	for i := range text {
-		if (text[i] == ':' || text[i] == ';' || text[i] == '.') && i+1 < len(text) && text[i+1] == ' ' {
+		if (text[i] == ':' || text[i] == '.') && i+1 < len(text) && text[i+1] == ' ' {
 			return text[:i]
 		}
 	}

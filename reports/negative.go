@@ -40,10 +40,16 @@ func (d *Data) negativeSection() Section {
 			}
 		}
 	}
-	if len(t.Rows) == 0 {
+	switch {
+	case len(d.Experiments) == 0:
+		s.Blocks = append(s.Blocks, Text("No experiment is stored yet."))
+	case len(t.Rows) == 0:
 		s.Blocks = append(s.Blocks, Text("Every finding so far is a win."))
-	} else {
+	default:
 		s.Blocks = append(s.Blocks, t)
+	}
+	if m := d.missesTable(); len(m.Rows) > 0 {
+		s.Blocks = append(s.Blocks, m)
 	}
 	if r := d.failedRuns(); len(r.Rows) > 0 {
 		s.Blocks = append(s.Blocks, r)

@@ -61,9 +61,17 @@ func limitOf(ledger []planner.LedgerRow, account string) (float64, bool) {
 	return 0, false
 }
 
+// labelledShare is the narrowest part of a bar that has room for its number.
+const labelledShare = 0.04
+
 // addBar stacks an account's rows and returns them in words.
 func addBar(p *plot.Plot, ledger []planner.LedgerRow, account string, y float64) (string, error) {
-	at, n, text := 0.0, 0, ""
+	at, n, text, whole := 0.0, 0, "", 0.0
+	for _, r := range ledger {
+		if r.Ceiling == account && r.Bytes > 0 {
+			whole += float64(r.Bytes) / mib
+		}
+	}
 	var where plotter.XYs
 	var numbers []string
 	for _, r := range ledger {
@@ -81,7 +89,9 @@ func addBar(p *plot.Plot, ledger []planner.LedgerRow, account string, y float64)
 		p.Add(box)
 		label := fmt.Sprintf("%s%d  %s, %s", account[:1], n, r.Row, digits(float64(r.Bytes)/mib, 4))
 		p.Legend.Add(label, box)
-		where, numbers = append(where, plotter.XY{X: (at + to) / 2, Y: y + 0.32}), append(numbers, fmt.Sprintf("%s%d", account[:1], n))
+		if to-at >= labelledShare*whole { // narrower parts are told by their order
+			where, numbers = append(where, plotter.XY{X: (at + to) / 2, Y: y + 0.32}), append(numbers, fmt.Sprintf("%s%d", account[:1], n))
+		}
 		text += fmt.Sprintf(", %s %s", r.Row, digits(float64(r.Bytes)/mib, 4))
 		at = to
 	}

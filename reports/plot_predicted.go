@@ -39,12 +39,13 @@ func predictedFigure(runs []record.StoredRun) (Figure, bool, error) {
 	if n == 0 {
 		return Figure{}, false, nil
 	}
-	p.Title.Text += fmt.Sprintf(", n = %d runs", n)
+	p.Title.Text += ", n = " + count(n, "run", "runs")
 	logAxes(p, lo, hi)
 	if err := addLine(p, segment(p.X.Min, p.X.Min, p.X.Max, p.X.Max), 0.8, black, 1, "measured = predicted"); err != nil {
 		return Figure{}, false, err
 	}
 	p.Legend.Left = true
+	p.Y.Max *= 2 // room for the legend
 	caption := fmt.Sprintf("Predicted against measured seconds per decoded token, log axes; bars are the predicted intervals, the dashed line is a perfect prediction. %d of n = %d measured inside their interval.", inside, n)
 	f, err := render(p, "predicted-decode", caption, plotHeight)
 	return f, err == nil, err

@@ -74,7 +74,7 @@ func (d *Data) calibrationTable() Table {
 	from, to := span(runs)
 	t := Table{
 		Caption: fmt.Sprintf("How predictions did, all written down before their run; %s; %s; baseline is the last value measured on the same machine and model. "+
-			"Coverage should be %s %%; the interval score is on the log scale, smaller is better.", settingsOf(runs), dates(from, to), percent(nominalCoverage)),
+			"An error is a factor less one, the same either way. Coverage should be %s %%; the interval score is on the log scale, smaller is better.", settingsOf(runs), dates(from, to), percent(nominalCoverage)),
 		Columns: columns("quantity", "#n", "#bias %", "#median error %", "#within 10 %", "#within 25 %", "#within 2x", "#in interval", "#coverage 95 % CI", "#interval score", "#baseline n", "#baseline median error %"),
 	}
 	for _, q := range quantities {

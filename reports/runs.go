@@ -60,7 +60,7 @@ func settings(c *config.Config) string {
 	if c.CacheMB != config.Auto {
 		cache = strconv.Itoa(c.CacheMB) + " MiB"
 	}
-	parts := []string{"cache " + cache, c.CachePolicy, fmt.Sprintf("%d lanes", c.IOThreads), c.DenseWeights}
+	parts := []string{"cache " + cache, c.CachePolicy, count(c.IOThreads, "lane", "lanes"), c.DenseWeights}
 	if !c.ODirect {
 		parts = append(parts, "buffered")
 	}
