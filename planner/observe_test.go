@@ -44,3 +44,26 @@ func TestObserveNothing(t *testing.T) {
 		t.Error("no run taught something")
 	}
 }
+
+// TestDecodeAt: asked again at its own hit rate a prediction is unchanged, and
+// more hits never cost more.
+func TestDecodeAt(t *testing.T) {
+	p := loadPlan(t, "vm-limit-40").Prediction
+	same, ok := p.DecodeAt(p.HitRate.Point)
+	if !ok {
+		t.Fatal("a priced plan has no terms")
+	}
+	wantAbout(t, "at its own hit rate", same, p.DecodeSPerToken.Point, 0.02)
+	last := 1e9
+	for hit := 0.0; hit <= 1; hit += 0.05 {
+		v, _ := p.DecodeAt(hit)
+		if v > last+1e-12 {
+			t.Errorf("%.4g s at a hit rate of %.2f, %.4g before", v, hit, last)
+		}
+		last = v
+	}
+	none := loadPlan(t, "io-unprobed").Prediction
+	if _, ok := none.DecodeAt(0.5); ok {
+		t.Error("a plan without a price was priced")
+	}
+}

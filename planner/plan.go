@@ -68,4 +68,8 @@ type Prediction struct {
 	HitRate           Estimate `json:"hit_rate"`
 	BytesPerToken     Estimate `json:"bytes_per_token"`
 	Dominant          string   `json:"dominant,omitempty"` // the term that decides decode: storage, memory, management
+
+	// Terms are what DecodeSPerToken is made of, so that it can be asked again
+	// for another hit rate.
+	Terms *PriceTerms `json:"terms,omitempty"`
 }

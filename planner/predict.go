@@ -31,7 +31,7 @@ func (st *planning) predict() {
 // measurement prices what a placed layer takes. Hits and bytes stand.
 func (st *planning) unpricedPlacement(pr *Prediction) {
 	basis := "no price: layers are placed on devices; owed a timed run of the placement"
-	pr.DecodeSPerToken, pr.PrefillTokensPerS = Estimate{Basis: basis}, Estimate{Basis: basis}
+	pr.DecodeSPerToken, pr.PrefillTokensPerS, pr.Terms = Estimate{Basis: basis}, Estimate{Basis: basis}, nil
 	pr.Dominant = ""
 }
 
@@ -58,6 +58,7 @@ func (st *planning) predictStream(pr *Prediction) {
 	pr.DecodeSPerToken.Hi = st.spreadTerms(worst, 1).total()
 	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
 	pr.Dominant = point.dominant()
+	pr.Terms = st.priceTerms(point, w, packed)
 	pr.PrefillTokensPerS = st.predictPrefill(packed)
 }
 
