@@ -4,6 +4,7 @@ package reports
 
 import (
 	"bytes"
+	"flag"
 	"image/png"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 	"strings"
 	"testing"
 )
+
+// screenshots is where the test leaves its screenshots.
+var screenshots = flag.String("screenshots", "", "folder for the browser test's screenshots")
 
 // TestHTMLInChromium opens the page in headless Chromium, light and dark: no
 // console message, no request to anywhere, every image drawn, and a click on a
@@ -71,8 +75,10 @@ func TestHTMLInChromium(t *testing.T) {
 
 func chromium(t *testing.T, dir string, args ...string) (stdout, stderr string) {
 	t.Helper()
-	all := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr", "--log-level=0",
-		"--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + filepath.Join(dir, "profile")}, args...)
+	all := append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr", "--log-level=0",
+		"--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + filepath.Join(dir, "profile"),
+	}, args...)
 	cmd := exec.Command("chromium", all...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

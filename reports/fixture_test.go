@@ -61,10 +61,14 @@ func testPlan() *planner.Plan {
 			{Knob: "cache-mb", Value: "400", Provenance: planner.Operator, Brief: "You said so."},
 		},
 		Ledger: []planner.LedgerRow{
-			{Row: "context", Bytes: 40 * mib, Ceiling: planner.CeilingHoldable}, {Row: "compute buffers", Bytes: 30 * mib, Ceiling: planner.CeilingHoldable, Note: "512 tokens wide"},
-			{Row: "other weights", Bytes: 200 * mib, Ceiling: planner.CeilingHoldable, Note: "anon"}, {Row: "expert cache", Bytes: 400 * mib, Ceiling: planner.CeilingHoldable},
-			{Row: "free", Bytes: 30 * mib, Ceiling: planner.CeilingHoldable}, {Row: "may be held", Bytes: 700 * mib, Ceiling: planner.CeilingLimit, Note: planner.CeilingHoldable},
-			{Row: "other weights", Bytes: 200 * mib, Ceiling: planner.CeilingLockable}, {Row: "free", Bytes: 56 * mib, Ceiling: planner.CeilingLockable},
+			{Row: "context", Bytes: 40 * mib, Ceiling: planner.CeilingHoldable},
+			{Row: "compute buffers", Bytes: 30 * mib, Ceiling: planner.CeilingHoldable, Note: "512 tokens wide"},
+			{Row: "other weights", Bytes: 200 * mib, Ceiling: planner.CeilingHoldable, Note: "anon"},
+			{Row: "expert cache", Bytes: 400 * mib, Ceiling: planner.CeilingHoldable},
+			{Row: "free", Bytes: 30 * mib, Ceiling: planner.CeilingHoldable},
+			{Row: "may be held", Bytes: 700 * mib, Ceiling: planner.CeilingLimit, Note: planner.CeilingHoldable},
+			{Row: "other weights", Bytes: 200 * mib, Ceiling: planner.CeilingLockable},
+			{Row: "free", Bytes: 56 * mib, Ceiling: planner.CeilingLockable},
 			{Row: "may be locked", Bytes: 256 * mib, Ceiling: planner.CeilingLimit, Note: planner.CeilingLockable},
 		},
 	}
@@ -104,8 +108,10 @@ func testSweep() (record.Experiment, []record.StoredRun, record.Verdict) {
 	v := record.Verdict{
 		ID: "v1", ExperimentID: e.ID, Method: "paired/1", Drift: &record.Trend{Estimate: 0.001, Lo: -0.002, Hi: 0.003, Level: 0.95},
 		Comparisons: []record.Comparison{
-			{Arm: "4", Baseline: "1", Pairs: 8, Effect: 0.123, Lo: 0.098, Hi: 0.149, Level: 0.961, P: 0.0078, PHolm: 0.0156, Verdict: "better", Reason: "the interval lies above the margin", Deltas: deltas, Positive: 8,
-				Sentence: "4 decodes 12.3 % faster than 1 (96.1 % CI 9.8 to 14.9 %, 8 pairs)"},
+			{
+				Arm: "4", Baseline: "1", Pairs: 8, Effect: 0.123, Lo: 0.098, Hi: 0.149, Level: 0.961, P: 0.0078, PHolm: 0.0156, Verdict: "better", Reason: "the interval lies above the margin", Deltas: deltas, Positive: 8,
+				Sentence: "4 decodes 12.3 % faster than 1 (96.1 % CI 9.8 to 14.9 %, 8 pairs)",
+			},
 			{Arm: "8", Baseline: "1", Pairs: 8, Effect: 0.01, Lo: -0.03, Hi: 0.05, Level: 0.961, P: 0.31, PHolm: 0.31, Verdict: "undecided", Reason: "the interval holds 0 and is wider than the margin", Deltas: []float64{0.02, -0.02, 0.05, -0.01, 0.03, 0, 0.01, -0.03}, Positive: 4, Negative: 3},
 		},
 		Warnings: []string{"major faults rose in 1 run"},
@@ -121,8 +127,10 @@ func testData() Data {
 	d := Data{Experiments: []record.Experiment{e}, Verdicts: []record.Verdict{v}, Runs: runs}
 	d.Profiles = []record.Profile{testProfile()}
 	d.Histograms = []record.Histogram{{ID: "h1", ModelID: "model2", Policy: "a2d", Phase: "decode", Lookups: 100, Cold: 20, Bins: []record.HistogramBin{{Bytes: 200 * mib, Count: 30}, {Bytes: 500 * mib, Count: 30}, {Bytes: 900 * mib, Count: 20}}}}
-	void := record.Experiment{ID: "voidvoid99", Question: "Is it void?", Lever: "overlap", Kind: "sweep", Metric: "decode t/s", Design: "abba", Pairs: 6, Margin: 0.02, Alpha: 0.05, Baseline: "off", RegisteredAt: day.AddDate(0, 0, 1),
-		Machine: testMachine(), Build: testBuild(), Model: testModel(2), Arms: []record.Arm{{Name: "off", Value: "false"}, {Name: "on", Value: "true"}}, Schedule: make([]record.Slot, 12)}
+	void := record.Experiment{
+		ID: "voidvoid99", Question: "Is it void?", Lever: "overlap", Kind: "sweep", Metric: "decode t/s", Design: "abba", Pairs: 6, Margin: 0.02, Alpha: 0.05, Baseline: "off", RegisteredAt: day.AddDate(0, 0, 1),
+		Machine: testMachine(), Build: testBuild(), Model: testModel(2), Arms: []record.Arm{{Name: "off", Value: "false"}, {Name: "on", Value: "true"}}, Schedule: make([]record.Slot, 12),
+	}
 	d.Experiments = append(d.Experiments, void)
 	d.Events = []record.Event{{ID: "e1", Kind: record.EventVoid, Subject: void.ID, Why: "another program used the drive", At: day}}
 	for n := range 6 {

@@ -82,7 +82,7 @@ func render(p *plot.Plot, name, caption string, height vg.Length) (Figure, error
 // edge stay whole.
 func inset(c draw.Canvas) draw.Canvas {
 	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
+	c.Fill(c.Path())
 	return draw.Crop(c, 4, -10, 4, -6)
 }
 

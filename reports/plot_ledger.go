@@ -85,7 +85,7 @@ func addBar(p *plot.Plot, ledger []planner.LedgerRow, account string, y float64)
 			return "", err
 		}
 		box.Color = shade(n, r.Row)
-		box.LineStyle.Width = 0.8
+		box.Width = 0.8
 		p.Add(box)
 		label := fmt.Sprintf("%s%d  %s, %s", account[:1], n, r.Row, digits(float64(r.Bytes)/mib, 4))
 		p.Legend.Add(label, box)

@@ -27,13 +27,17 @@ func reportLedger(t *testing.T) string {
 	cfg := config.Default()
 	cfg.MoeStream = true
 	pred := record.NewPrediction(planner.Prediction{DecodeSPerToken: planner.Estimate{Known: true, Point: 0.01, Lo: 0.009, Hi: 0.012}}, at)
-	run := record.Run{Schema: record.RunSchema, StartedAt: at, FinishedAt: at, State: record.StateDone, Machine: machine, Model: model, Config: cfg, Prediction: &pred,
-		Measured: record.Measured{DecodeSPerToken: 0.0105, HitRate: 0.5, BytesPerToken: 1 << 19, DecodeTokens: 8}}
+	run := record.Run{
+		Schema: record.RunSchema, StartedAt: at, FinishedAt: at, State: record.StateDone, Machine: machine, Model: model, Config: cfg, Prediction: &pred,
+		Measured: record.Measured{DecodeSPerToken: 0.0105, HitRate: 0.5, BytesPerToken: 1 << 19, DecodeTokens: 8},
+	}
 	if _, err := s.SaveRun(t.Context(), run, "", record.Slot{}, 0); err != nil {
 		t.Fatal(err)
 	}
-	exp := record.Experiment{Question: "Does it help?", Lever: "overlap", Kind: "sweep", Metric: "decode", Design: "abba", Pairs: 8, Margin: 0.02, Alpha: 0.05, Baseline: "off",
-		Arms: []record.Arm{{Name: "off"}, {Name: "on"}}, RegisteredAt: at, Machine: machine, Model: model}
+	exp := record.Experiment{
+		Question: "Does it help?", Lever: "overlap", Kind: "sweep", Metric: "decode", Design: "abba", Pairs: 8, Margin: 0.02, Alpha: 0.05, Baseline: "off",
+		Arms: []record.Arm{{Name: "off"}, {Name: "on"}}, RegisteredAt: at, Machine: machine, Model: model,
+	}
 	if _, err := s.SaveExperiment(t.Context(), exp); err != nil {
 		t.Fatal(err)
 	}
