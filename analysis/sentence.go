@@ -59,10 +59,6 @@ func (e Effect) Sentence(arm, verb, baseline string) string {
 
 // account is the interval, its level and the pairs behind it.
 func (e Effect) account() string {
-	pairs := "pairs"
-	if e.N == 1 {
-		pairs = "pair"
-	}
 	var span string
 	switch {
 	case e.Estimate >= 0 && e.Lo >= 0:
@@ -72,5 +68,12 @@ func (e Effect) account() string {
 	default:
 		span = signed(e.Lo) + " to " + signed(e.Hi)
 	}
-	return fmt.Sprintf("%s CI %s, %d %s", Level(e.Level), span, e.N, pairs)
+	return fmt.Sprintf("%s CI %s, %s", Level(e.Level), span, pairs(e.N))
+}
+
+func pairs(n int) string {
+	if n == 1 {
+		return "1 pair"
+	}
+	return fmt.Sprintf("%d pairs", n)
 }

@@ -77,8 +77,8 @@ func (e Effect) tooFew() string {
 		}
 		need++
 	}
-	return fmt.Sprintf("%d pairs can give a %s interval at most; %d are the fewest for %s",
-		e.N, Level(e.Level), need, Level(e.Want))
+	return fmt.Sprintf("%s can give a %s interval at most; %d are the fewest for %s",
+		pairs(e.N), Level(e.Level), need, Level(e.Want))
 }
 
 // dissent says that the sign count, which assumes less, does not show what the

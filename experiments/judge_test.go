@@ -165,6 +165,34 @@ func TestBitsMayChangeForSomeLevers(t *testing.T) {
 	}
 }
 
+// threads-batch follows threads where it was not set.
+func TestFollowingKnob(t *testing.T) {
+	p, err := Lever("threads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		batch int
+		want  string
+	}{{0, "better"}, {2, "void"}} {
+		base := baseConfig()
+		base.ThreadsBatch = c.batch
+		q := lanesQuestion(t, 8, "1", "4")
+		q.Lever = "threads"
+		if q.Arms, err = SweepArms(p, []string{"1", "2"}, base); err != nil {
+			t.Fatal(err)
+		}
+		e := register(t, q)
+		v := Judge(e, steady(e, map[string]float64{"2": 1.2}, func(r *record.StoredRun) {
+			r.Run.Config.ThreadsBatch = r.Run.Config.Threads
+			r.Run.Stats.ComputeThreads = int64(r.Run.Config.Threads)
+		}))
+		if got := v.Comparisons[0]; got.Verdict != c.want {
+			t.Errorf("--threads-batch %d: %s (%s)", c.batch, got.Verdict, got.Reason)
+		}
+	}
+}
+
 func TestAAMustBeEqual(t *testing.T) {
 	q := lanesQuestion(t, 8, "1", "4")
 	q.Kind, q.Lever, q.Arms = KindAA, "", AAArms(baseConfig())

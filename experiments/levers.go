@@ -31,6 +31,7 @@ type lever struct {
 	counters []counter // at least one must differ between two arms
 	bits     bool      // may change the output in its last bits, and so its tokens
 	streams  bool      // acts on streamed experts only
+	follows  []string  // knobs that take the lever's value unless they are set
 	values   func(Limits) []string
 }
 
@@ -61,7 +62,7 @@ var levers = map[string]lever{
 	},
 	"dense-weights": {
 		counters: []counter{
-			{"dense_bytes", func(c *counters.Counters) int64 { return c.DenseBytes }},
+			{"dense_copied_bytes", func(c *counters.Counters) int64 { return c.DenseCopiedBytes }},
 			{"dense_locked_bytes", func(c *counters.Counters) int64 { return c.DenseLockedBytes }},
 		},
 		streams: true, values: list("mmap", "anon", "pinned"),
@@ -95,7 +96,7 @@ var levers = map[string]lever{
 	},
 	"threads": {
 		counters: []counter{{"compute_threads", func(c *counters.Counters) int64 { return c.ComputeThreads }}},
-		bits:     true, values: threadCounts,
+		bits:     true, follows: []string{"threads-batch"}, values: threadCounts,
 	},
 	"prefill-device": {
 		counters: []counter{{"bytes_to_device", func(c *counters.Counters) int64 { return c.BytesToDevice }}},

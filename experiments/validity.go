@@ -110,6 +110,7 @@ func oneKnob(e *record.Experiment, t Terms, a, b side) string {
 		}
 		return ""
 	}
+	diff = slices.DeleteFunc(diff, func(knob string) bool { return followed(e.Lever, knob, &a.arm.Config) })
 	if len(diff) == 0 {
 		return fmt.Sprintf("%s resolved to the same value in both arms", e.Lever)
 	}
@@ -117,6 +118,13 @@ func oneKnob(e *record.Experiment, t Terms, a, b side) string {
 		return fmt.Sprintf("the arms differ in %s, not in %s alone", strings.Join(diff, ", "), e.Lever)
 	}
 	return ""
+}
+
+// followed says that a knob was left to follow the lever.
+func followed(lever, knob string, registered *config.Config) bool {
+	def := config.Default()
+	p, ok := config.Lookup(knob)
+	return ok && slices.Contains(levers[lever].follows, knob) && p.Get(registered) == p.Get(&def)
 }
 
 // leverActed checks that a counter which the lever moves differs.

@@ -51,6 +51,7 @@ type Counters struct {
 	CacheLockedBytes     int64 `json:"cache_locked_bytes"`
 	CachePinRefusedBytes int64 `json:"cache_pin_refused_bytes"`
 	DenseBytes           int64 `json:"dense_bytes"`
+	DenseCopiedBytes     int64 `json:"dense_copied_bytes"` // of those, copied out of the mapping
 	DenseLockedBytes     int64 `json:"dense_locked_bytes"`
 	DensePinRefusedBytes int64 `json:"dense_pin_refused_bytes"`
 	MmapReleasedBytes    int64 `json:"mmap_released_bytes"`
