@@ -44,11 +44,20 @@ func dropCache(b *testing.B, path string) {
 	}
 }
 
-// ours runs bmoe and returns its document.
+// ours runs bmoe, unrepacked unless args say otherwise, and returns its document.
 func ours(b *testing.B, g *memoryGroup, model string, args ...string) record.Run {
+	return runOurs(b, g, model, append([]string{"--no-repack"}, args...))
+}
+
+// bare runs bmoe with nothing pinned but what args pin.
+func bare(b *testing.B, model string, args ...string) record.Run {
+	return runOurs(b, nil, model, args)
+}
+
+func runOurs(b *testing.B, g *memoryGroup, model string, args []string) record.Run {
 	b.Helper()
 	dropCache(b, model)
-	full := append([]string{"run", "-m", model, "-p", "Once upon a time", "--random-tokens", "1", "-t", "2", "--no-repack", "--no-record", "--json"}, args...)
+	full := append([]string{"run", "-m", model, "-p", "Once upon a time", "--random-tokens", "1", "-t", "2", "--no-record", "--json"}, args...)
 	var r record.Run
 	if err := json.Unmarshal(output(b, g.command(program(b, "bmoe"), full...)), &r); err != nil {
 		b.Fatal(err)

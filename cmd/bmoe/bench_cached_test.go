@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/bmoe/bmoe/engine/synth"
+	"github.com/bmoe/bmoe/results/record"
+)
+
+// steady is the rate of a run's second half, in tokens a second, from the
+// median token: everything that is ever needed has been read by then.
+func steady(r *record.Run) float64 {
+	half := slices.Sorted(slices.Values(r.TokenNS[len(r.TokenNS)/2:]))
+	return 1e9 / float64(half[len(half)/2])
+}
+
+// pairRatio runs two arms in turn, the order changing, and returns the median
+// of the pairs' ratios b/a with both medians.
+func pairRatio(pairs int, a, b func() float64) (ratio, medA, medB float64) {
+	var ratios, as, bs []float64
+	for i := range pairs {
+		var x, y float64
+		if i%2 == 0 {
+			x, y = a(), b()
+		} else {
+			y, x = b(), a()
+		}
+		ratios, as, bs = append(ratios, y/x), append(as, x), append(bs, y)
+	}
+	return median(ratios), median(as), median(bs)
+}
+
+// BenchmarkAllCached compares a stream whose every expert is cached with the
+// resident model, for a growing number of experts: what streaming costs when
+// nothing is read.
+func BenchmarkAllCached(b *testing.B) {
+	var rows [][2]string
+	for _, size := range []struct{ layers, experts int }{{16, 64}, {32, 128}, {64, 128}} {
+		spec := synth.Default()
+		spec.Layers, spec.Experts, spec.Embd, spec.FF = size.layers, size.experts, 512, 256
+		model := benchModel(b, spec)
+		var hook float64
+		ratio, res, str := pairRatio(4, func() float64 {
+			r := ours(b, nil, model, "--no-moe-stream", "--load-mode", "none", "-n", "320", "-c", "512")
+			return steady(&r)
+		}, func() float64 {
+			r := ours(b, nil, model, "--moe-stream", "--cache-mb", "4000", "--dense-weights", "anon", "-n", "320", "-c", "512")
+			hook = manageShare(&r)
+			return steady(&r)
+		})
+		name := fmt.Sprintf("%d experts in all", size.layers*size.experts)
+		rows = append(rows, [2]string{name, fmt.Sprintf("resident %.1f, streamed %.1f: %.1f %%; hook %.2f %% of a token", res, str, 100*ratio, 100*hook)})
+		b.ReportMetric(100*ratio, "%-of-resident-"+strconv.Itoa(size.layers*size.experts))
+		b.ReportMetric(100*hook, "%-hook-"+strconv.Itoa(size.layers*size.experts))
+	}
+	table("Everything cached, t/s of the median token", rows)
+}
+
+// manageShare is the part of a steady token that the router hook takes.
+func manageShare(r *record.Run) float64 {
+	var manage, all int64
+	for i := len(r.TokenNS) / 2; i < len(r.TokenNS); i++ {
+		manage, all = manage+r.TokenManageNS[i], all+r.TokenNS[i]
+	}
+	return float64(manage) / float64(all)
+}
+
+// BenchmarkRepackStock compares repacked streaming, everything cached, with
+// stock llama-bench as it comes, which repacks.
+func BenchmarkRepackStock(b *testing.B) {
+	var rows [][2]string
+	for _, typ := range []string{"q4_0", "q4_k"} {
+		spec := synth.Default()
+		spec.Type = typ
+		model := benchModel(b, spec)
+		ratio, st, str := pairRatio(4, func() float64 { return stock(b, nil, model, 256, true) }, func() float64 {
+			r := ours(b, nil, model, "--repack", "on", "--moe-stream", "--cache-mb", "4000", "--dense-weights", "anon", "-n", "512", "-c", "1024")
+			return steady(&r)
+		})
+		rows = append(rows, [2]string{typ, fmt.Sprintf("stock %.1f, streamed %.1f: %.1f %%", st, str, 100*ratio)})
+		b.ReportMetric(100*ratio, "%-of-stock-"+typ)
+	}
+	table("Repacked, everything cached, t/s", rows)
+}
+
+// BenchmarkRepackAuto asks whether a plan's choice of --repack is the better one
+// at small, middling and full caches.
+func BenchmarkRepackAuto(b *testing.B) {
+	spec := synth.Default()
+	spec.Skew = 1
+	model := benchModel(b, spec)
+	var rows [][2]string
+	for _, mb := range []string{"100", "250", "4000"} {
+		rates := map[string][]float64{}
+		var chosen string
+		var hits float64
+		for range 3 {
+			for _, how := range []string{"on", "off", "auto"} {
+				args := []string{"--moe-stream", "--cache-mb", mb, "--dense-weights", "anon", "-n", "128", "-c", "512"}
+				if how == "auto" {
+					args = append(args, "--auto")
+				} else {
+					args = append(args, "--repack", how)
+				}
+				r := bare(b, model, args...)
+				rates[how] = append(rates[how], 1/r.Measured.DecodeSPerToken)
+				if how == "auto" {
+					chosen, hits = r.Config.Repack, r.Measured.HitRate
+				}
+			}
+		}
+		best := max(median(rates["on"]), median(rates["off"]))
+		auto := median(rates["auto"])
+		rows = append(rows, [2]string{
+			fmt.Sprintf("cache %s MiB, %.0f %% hits", mb, 100*hits),
+			fmt.Sprintf("on %.1f, off %.1f, auto (%s) %.1f: %.1f %% of the better", median(rates["on"]), median(rates["off"]), chosen, auto, 100*auto/best),
+		})
+		b.ReportMetric(100*auto/best, "%-of-better-"+mb)
+	}
+	table("--repack on, off and planned, t/s", rows)
+}
