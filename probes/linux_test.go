@@ -48,6 +48,8 @@ func platformJob(job string) error {
 		return encode(Local().Memory())
 	case "hold":
 		return encode(Local().headroom(context.Background(), Local().Memory().Reclaim.Value, nil))
+	case "zram":
+		return zramJob()
 	case "storage":
 		return storageJob()
 	}
