@@ -45,9 +45,11 @@ func (st *planning) allocate() {
 		return
 	}
 	if !st.hold.known || !st.m.known {
-		st.keep("cache-mb", Decision{Provenance: Unprobed, Topic: "cache-unpriced",
+		st.keep("cache-mb", Decision{
+			Provenance: Unprobed, Topic: "cache-unpriced",
 			Brief:  "The cache's size is left to the default; the memory or the model is not known.",
-			Reason: "owed: how much may be held and the model's expert sizes"})
+			Reason: "owed: how much may be held and the model's expert sizes",
+		})
 		return
 	}
 	st.noteBuffers()
@@ -142,10 +144,12 @@ func (st *planning) spend(a *allocation) {
 // dropDense leaves the dense set mapped when something worth more per byte
 // took the room.
 func (st *planning) dropDense(a *allocation) {
-	st.decide("dense-weights", "mmap", Decision{Provenance: Derived, Topic: "dense-mapped",
+	st.decide("dense-weights", "mmap", Decision{
+		Provenance: Derived, Topic: "dense-mapped",
 		Brief: fmt.Sprintf("The %s read for every token stay in the file's mapping; a byte of cache saves more here.", size(st.m.dense)),
 		Reason: fmt.Sprintf("candidates by seconds saved per GiB: %s; the dense set did not fit behind what ranked before it",
-			ranking(a.list))})
+			ranking(a.list)),
+	})
 	st.dense = denseChoice{}
 }
 

@@ -55,8 +55,10 @@ func (st *planning) lockCache() {
 
 func (st *planning) armLock(prov Provenance, brief, reason string) {
 	st.decide("cache-pin", "on", Decision{Provenance: prov, Topic: "cache-lock", Brief: brief, Reason: reason})
-	st.decide("cache-pin-fit", "on", Decision{Provenance: prov, Topic: "cache-lock",
-		Brief: "If less can be locked than asked for, the cache shrinks to it.", Reason: reason})
+	st.decide("cache-pin-fit", "on", Decision{
+		Provenance: prov, Topic: "cache-lock",
+		Brief: "If less can be locked than asked for, the cache shrinks to it.", Reason: reason,
+	})
 }
 
 // disarmLock takes the lock back when there is no cache to lock.

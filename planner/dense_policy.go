@@ -25,27 +25,37 @@ func (st *planning) chooseDense() {
 	reclaim, known := st.p.Memory.Reclaim.Get()
 	switch {
 	case st.pinned("release-mmap") && st.cfg.ReleaseMmap && (st.plan.Regime == RegimeOversized || !known || !st.hold.known):
-		st.decide("dense-weights", "anon", Decision{Provenance: Derived, Topic: "dense-anon",
+		st.decide("dense-weights", "anon", Decision{
+			Provenance: Derived, Topic: "dense-anon",
 			Brief:  fmt.Sprintf("The %s read for every token are copied, because you want the file unmapped.", size(st.m.dense)),
-			Reason: fmt.Sprintf("%s leaves no mapping to read weights from", flagOf("release-mmap"))})
+			Reason: fmt.Sprintf("%s leaves no mapping to read weights from", flagOf("release-mmap")),
+		})
 	case st.plan.Regime == RegimeOversized:
 		st.dense.held = 0
-		st.decide("dense-weights", "mmap", Decision{Provenance: Derived, Topic: "dense-mapped",
+		st.decide("dense-weights", "mmap", Decision{
+			Provenance: Derived, Topic: "dense-mapped",
 			Brief:  fmt.Sprintf("The %s read for every token stay in the file's mapping; they do not fit in memory.", size(st.m.dense)),
-			Reason: fmt.Sprintf("the dense set's %s exceed what is left of %s, so the kernel keeps what it can of the mapping", size(st.m.dense), size(st.hold.usable))})
+			Reason: fmt.Sprintf("the dense set's %s exceed what is left of %s, so the kernel keeps what it can of the mapping", size(st.m.dense), size(st.hold.usable)),
+		})
 	case !known || !st.hold.known:
-		st.keep("dense-weights", Decision{Provenance: Unprobed, Topic: "dense-mapped",
+		st.keep("dense-weights", Decision{
+			Provenance: Unprobed, Topic: "dense-mapped",
 			Brief:  "The weights read for every token stay mapped, the default; what memory pressure does here is not known.",
-			Reason: "owed: what happens to anonymous memory under pressure (ended, compressed, swapped or nothing)"})
+			Reason: "owed: what happens to anonymous memory under pressure (ended, compressed, swapped or nothing)",
+		})
 	case reclaim == ReclaimCompress && st.locks.holdsDense(st.m.dense):
 		st.dense.locked = st.m.dense
-		st.decide("dense-weights", "pinned", Decision{Provenance: Measured, Topic: "dense-pin",
+		st.decide("dense-weights", "pinned", Decision{
+			Provenance: Measured, Topic: "dense-pin",
 			Brief:  fmt.Sprintf("The %s read for every token are held where the system cannot take them back.", size(st.m.dense)),
-			Reason: fmt.Sprintf("idle memory is compressed here, and a reclaim-exempt store takes the set whole (%s of %s)", size(st.m.dense), st.storeText())})
+			Reason: fmt.Sprintf("idle memory is compressed here, and a reclaim-exempt store takes the set whole (%s of %s)", size(st.m.dense), st.storeText()),
+		})
 	default:
-		st.decide("dense-weights", "anon", Decision{Provenance: Measured, Topic: "dense-anon",
+		st.decide("dense-weights", "anon", Decision{
+			Provenance: Measured, Topic: "dense-anon",
 			Brief:  fmt.Sprintf("The %s read for every token are copied into memory of our own; pressure here means %s.", size(st.m.dense), reclaimText(st.p.Memory.Reclaim)),
-			Reason: "every token reads the dense set whole, and the kernel owes a mapping nothing: pressure here means " + reclaimText(st.p.Memory.Reclaim)})
+			Reason: "every token reads the dense set whole, and the kernel owes a mapping nothing: pressure here means " + reclaimText(st.p.Memory.Reclaim),
+		})
 		st.explainNoPin(reclaim)
 	}
 }

@@ -19,8 +19,10 @@ func (st *planning) needsAir() bool {
 func (st *planning) explainAir() {
 	whole := st.m.routed + st.m.dense
 	st.plan.Regime = RegimeStream
-	st.decide("moe-stream", "on", Decision{Provenance: PolicyP, Topic: "fits-needs-air",
+	st.decide("moe-stream", "on", Decision{
+		Provenance: PolicyP, Topic: "fits-needs-air",
 		Brief: fmt.Sprintf("The model's %s fit, but leave under %s of room on a machine that compresses idle memory, so experts are streamed.", size(whole), percent(st.pol.FitsAirRatio)),
 		Reason: fmt.Sprintf("%s + buffers are inside %s, yet reclaim compresses here, so residency must leave %s beyond the model (%s of it) or pages are taken and faulted back",
-			size(whole), size(st.hold.usable), size(scale(whole, st.pol.FitsAirRatio)), percent(st.pol.FitsAirRatio))})
+			size(whole), size(st.hold.usable), size(scale(whole, st.pol.FitsAirRatio)), percent(st.pol.FitsAirRatio)),
+	})
 }

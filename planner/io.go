@@ -17,7 +17,9 @@ func (st *planning) chooseIO() {
 // chooseOverlap leaves reading behind the matmul on: it is never priced above
 // waiting first, and nothing measured says otherwise.
 func (st *planning) chooseOverlap() {
-	st.keep("overlap", Decision{Provenance: Derived, Topic: "overlap",
+	st.keep("overlap", Decision{
+		Provenance: Derived, Topic: "overlap",
 		Brief:  "One part of an expert is read while the part before it is multiplied.",
-		Reason: fmt.Sprintf("the default; hiding reads behind the matmul costs nothing in this model, and %s turns it off for comparison", offFlagOf("overlap"))})
+		Reason: fmt.Sprintf("the default; hiding reads behind the matmul costs nothing in this model, and %s turns it off for comparison", offFlagOf("overlap")),
+	})
 }

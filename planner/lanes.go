@@ -8,9 +8,11 @@ import "fmt"
 func (st *planning) chooseLanes() {
 	points := st.laneRates()
 	if len(points) == 0 {
-		st.keep("io-threads", Decision{Provenance: Unprobed, Topic: "unmeasured-storage",
+		st.keep("io-threads", Decision{
+			Provenance: Unprobed, Topic: "unmeasured-storage",
 			Brief:  fmt.Sprintf("%d reads at a time, the default; the drive was not measured.", st.cfg.IOThreads),
-			Reason: "owed: the storage rate by request size and lanes; " + st.p.Storage.Curve.Reason})
+			Reason: "owed: the storage rate by request size and lanes; " + st.p.Storage.Curve.Reason,
+		})
 		return
 	}
 	var best lanePoint
@@ -28,9 +30,11 @@ func (st *planning) chooseLanes() {
 	st.note("storage-rate", rate(pick.rate), Measured,
 		fmt.Sprintf("The drive reads experts at %s.", rate(pick.rate)),
 		fmt.Sprintf("at requests of %s: %s", size(st.m.sliceBytes()), lanesText(points)))
-	st.decide("io-threads", itoa(int64(pick.lanes)), Decision{Provenance: Measured, Topic: "lanes",
+	st.decide("io-threads", itoa(int64(pick.lanes)), Decision{
+		Provenance: Measured, Topic: "lanes",
 		Brief:  fmt.Sprintf("%d reads at a time, at %s.", pick.lanes, rate(pick.rate)),
-		Reason: fmt.Sprintf("the most lanes within %s of the best rate (%s at %d): %s", percent(st.pol.LaneTolerance), rate(best.rate), best.lanes, lanesText(points))})
+		Reason: fmt.Sprintf("the most lanes within %s of the best rate (%s at %d): %s", percent(st.pol.LaneTolerance), rate(best.rate), best.lanes, lanesText(points)),
+	})
 	if pick.spread > st.pol.SpreadWide {
 		st.note("storage-spread", percent(pick.spread), Measured,
 			fmt.Sprintf("The drive's rate varied by %s between samples, so predictions built on it are that uncertain.", percent(pick.spread)),

@@ -9,15 +9,21 @@ func (st *planning) chooseODirect() {
 	both := fmt.Sprintf("uncached reads reach %s, buffered ones %s", st.bestRateText(), rateOf(s.Buffered))
 	switch Ask(s.ODirect) {
 	case Yes:
-		st.decide("odirect", "on", Decision{Provenance: Measured, Topic: "odirect",
-			Brief: "Experts are read past the page cache; its bytes were checked.", Reason: "uncached reads return the file's bytes on this path; " + both})
+		st.decide("odirect", "on", Decision{
+			Provenance: Measured, Topic: "odirect",
+			Brief: "Experts are read past the page cache; its bytes were checked.", Reason: "uncached reads return the file's bytes on this path; " + both,
+		})
 	case No:
-		st.decide("odirect", "off", Decision{Provenance: Measured, Topic: "odirect",
-			Brief: "Experts are read through the page cache; reading past it does not work here.", Reason: "uncached reads are refused or wrong on this path: " + s.ODirect.Reason + "; " + both})
+		st.decide("odirect", "off", Decision{
+			Provenance: Measured, Topic: "odirect",
+			Brief: "Experts are read through the page cache; reading past it does not work here.", Reason: "uncached reads are refused or wrong on this path: " + s.ODirect.Reason + "; " + both,
+		})
 	default:
-		st.keep("odirect", Decision{Provenance: Unprobed, Topic: "odirect",
+		st.keep("odirect", Decision{
+			Provenance: Unprobed, Topic: "odirect",
 			Brief:  "Whether reading past the page cache works here was not checked; the default stands.",
-			Reason: "owed: an uncached read of this file compared with a buffered one"})
+			Reason: "owed: an uncached read of this file compared with a buffered one",
+		})
 	}
 }
 

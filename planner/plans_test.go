@@ -177,9 +177,18 @@ var factUnits = []struct {
 	suffix string
 	factor float64
 }{
-	{"GiB/s", 1 << 30}, {"MiB/s", 1 << 20}, {"GB/s", 1e9}, {"MB/s", 1e6},
-	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6},
-	{"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9},
+	{"GiB/s", 1 << 30},
+	{"MiB/s", 1 << 20},
+	{"GB/s", 1e9},
+	{"MB/s", 1e6},
+	{"GiB", 1 << 30},
+	{"MiB", 1 << 20},
+	{"KiB", 1 << 10},
+	{"GB", 1e9},
+	{"MB", 1e6},
+	{"ms", 1e-3},
+	{"us", 1e-6},
+	{"ns", 1e-9},
 }
 
 func factJSON(value string) []byte {

@@ -26,9 +26,11 @@ func (st *planning) choosePrefillDevice(*allocation) {
 		return
 	}
 	if st.placed {
-		st.keep("prefill-device", Decision{Provenance: Derived, Topic: "prefill-device",
+		st.keep("prefill-device", Decision{
+			Provenance: Derived, Topic: "prefill-device",
 			Brief:  "No device for prompts: layers are already placed on devices.",
-			Reason: "a prefill device loads as the model's only device, and every placed layer would land on it"})
+			Reason: "a prefill device loads as the model's only device, and every placed layer would land on it",
+		})
 		return
 	}
 	var best deviceChoice
@@ -156,12 +158,16 @@ func (st *planning) armPrefill() {
 	if !st.device.own {
 		held = size(st.device.held) + " for the session"
 	}
-	st.decide("prefill-device", d.Name, Decision{Provenance: Measured, Topic: "prefill-device",
+	st.decide("prefill-device", d.Name, Decision{
+		Provenance: Measured, Topic: "prefill-device",
 		Brief:  fmt.Sprintf("Prompts are computed on device %s, %.1f times as fast as the host; it takes %s.", d.Name, st.device.gain, held),
-		Reason: fmt.Sprintf("%s; its row is %s, and the cache keeps a token cycle. Turn it off with %s none", figures, held, flagOf("prefill-device"))})
-	st.decide("prefill-best-effort", "on", Decision{Provenance: Derived, Topic: "prefill-device",
+		Reason: fmt.Sprintf("%s; its row is %s, and the cache keeps a token cycle. Turn it off with %s none", figures, held, flagOf("prefill-device")),
+	})
+	st.decide("prefill-best-effort", "on", Decision{
+		Provenance: Derived, Topic: "prefill-device",
 		Brief:  "If the device cannot be set up, prompts are computed on the host.",
-		Reason: "the plan chose the device, so a load must not fail for it"})
+		Reason: "the plan chose the device, so a load must not fail for it",
+	})
 }
 
 func (st *planning) refusePrefill(refused []string) {
@@ -172,8 +178,10 @@ func (st *planning) refusePrefill(refused []string) {
 		}
 		text += r
 	}
-	st.keep("prefill-device", Decision{Provenance: Measured, Topic: "prefill-device",
-		Brief: "No device qualifies for prompts: " + text + ".", Reason: "each device was weighed and refused: " + text})
+	st.keep("prefill-device", Decision{
+		Provenance: Measured, Topic: "prefill-device",
+		Brief: "No device qualifies for prompts: " + text + ".", Reason: "each device was weighed and refused: " + text,
+	})
 }
 
 // chargePinnedDevice puts a device the caller named on the ledger.

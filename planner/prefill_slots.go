@@ -40,12 +40,16 @@ func (st *planning) choosePrefillSlots() {
 		st.slots.inTurn = st.cfg.SlotsOnDemand
 	}
 	text := map[int64]string{1: "one layer of experts", 2: "two layers of experts"}[n]
-	st.decide("prefill-slots", itoa(n), Decision{Provenance: Derived, Topic: "prefill-slots",
+	st.decide("prefill-slots", itoa(n), Decision{
+		Provenance: Derived, Topic: "prefill-slots",
 		Brief:  fmt.Sprintf("Prompts are read into %s, %s.", text, size(st.slots.bytes)),
-		Reason: fmt.Sprintf("a layer's experts are %s; %s is there for slots (free %s, cache %s); two slots read one layer while the one before it computes", size(st.m.layer), size(room), size(free), size(st.cache.bytes))})
-	st.decide("prefill-slots-on-demand", onOff(st.slots.inTurn), Decision{Provenance: Derived, Topic: "prefill-slots",
+		Reason: fmt.Sprintf("a layer's experts are %s; %s is there for slots (free %s, cache %s); two slots read one layer while the one before it computes", size(st.m.layer), size(room), size(free), size(st.cache.bytes)),
+	})
+	st.decide("prefill-slots-on-demand", onOff(st.slots.inTurn), Decision{
+		Provenance: Derived, Topic: "prefill-slots",
 		Brief:  st.inTurnBrief(free),
-		Reason: fmt.Sprintf("slots of %s against %s free beside the cache; slots and cache are never busy at once", size(st.slots.bytes), size(free))})
+		Reason: fmt.Sprintf("slots of %s against %s free beside the cache; slots and cache are never busy at once", size(st.slots.bytes), size(free)),
+	})
 }
 
 func (st *planning) inTurnBrief(free int64) string {
@@ -72,8 +76,10 @@ func (st *planning) narrowPrompt(room int64) {
 			fmt.Sprintf("no whole layer of experts (%s) fits and %s fixes the graph's width", size(st.m.layer), flagOf("ubatch")))
 		return
 	}
-	st.decide("ubatch", itoa(width), Decision{Provenance: Derived, Topic: "ubatch-narrow",
+	st.decide("ubatch", itoa(width), Decision{
+		Provenance: Derived, Topic: "ubatch-narrow",
 		Brief:  fmt.Sprintf("%d tokens per pass: a wider one could need a whole layer of experts, %s, and %s is left.", width, size(st.m.layer), size(room)),
-		Reason: fmt.Sprintf("no prefill slot fits (%s a layer, %s left), so a prompt is computed in graphs of %d tokens, whose picks fit the slots of a decoded token's", size(st.m.layer), size(room), width)})
+		Reason: fmt.Sprintf("no prefill slot fits (%s a layer, %s left), so a prompt is computed in graphs of %d tokens, whose picks fit the slots of a decoded token's", size(st.m.layer), size(room), width),
+	})
 	st.buffers.compute, _ = computeAt(st.p.Buffers.Compute.Value, width)
 }

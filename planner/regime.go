@@ -88,7 +88,9 @@ func (st *planning) residentWidth() {
 	if st.pinned("ubatch") || st.cfg.UBatchSize == st.def.UBatchSize {
 		return
 	}
-	st.decide("ubatch", itoa(int64(st.def.UBatchSize)), Decision{Provenance: Derived, Topic: "ubatch",
+	st.decide("ubatch", itoa(int64(st.def.UBatchSize)), Decision{
+		Provenance: Derived, Topic: "ubatch",
 		Brief:  fmt.Sprintf("%d tokens per pass, the default: without streaming a wider pass saves no reads.", st.width()),
-		Reason: "nothing is streamed, so a narrow graph reads no expert twice and llama.cpp's own width stands"})
+		Reason: "nothing is streamed, so a narrow graph reads no expert twice and llama.cpp's own width stands",
+	})
 }

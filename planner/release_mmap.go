@@ -19,14 +19,20 @@ func (st *planning) chooseReleaseMmap() {
 	}
 	switch {
 	case Ask(s.MapSerialises) != Yes:
-		st.keep("release-mmap", Decision{Provenance: Unprobed, Topic: "release-mmap",
+		st.keep("release-mmap", Decision{
+			Provenance: Unprobed, Topic: "release-mmap",
 			Brief:  "The file stays mapped; the probe saw no effect, which is no proof that there is none.",
-			Reason: fmt.Sprintf("%s; this probe can say yes and not no, so measure %s yourself", rates, flagOf("release-mmap"))})
+			Reason: fmt.Sprintf("%s; this probe can say yes and not no, so measure %s yourself", rates, flagOf("release-mmap")),
+		})
 	case unsafe != "":
-		st.keep("release-mmap", Decision{Provenance: Measured, Topic: "release-mmap",
-			Brief: "The file stays mapped: " + unsafe + ".", Reason: "a live mapping slows reads here (" + rates + "), but " + unsafe})
+		st.keep("release-mmap", Decision{
+			Provenance: Measured, Topic: "release-mmap",
+			Brief: "The file stays mapped: " + unsafe + ".", Reason: "a live mapping slows reads here (" + rates + "), but " + unsafe,
+		})
 	default:
-		st.decide("release-mmap", "on", Decision{Provenance: Measured, Topic: "release-mmap",
-			Brief: "The file is unmapped after loading; a live mapping slows the drive's reads here.", Reason: rates + ", and nothing reads the mapping after the load"})
+		st.decide("release-mmap", "on", Decision{
+			Provenance: Measured, Topic: "release-mmap",
+			Brief: "The file is unmapped after loading; a live mapping slows the drive's reads here.", Reason: rates + ", and nothing reads the mapping after the load",
+		})
 	}
 }

@@ -16,16 +16,20 @@ func (st *planning) chooseRepack() {
 		return
 	}
 	if !okPlain || !okPacked || !st.p.Overheads.RepackRate.OK() || !st.cache.known {
-		st.keep("repack", Decision{Provenance: Unprobed, Topic: "repack",
-			Brief: "Whether to lay weights out anew is left to the default; its price was not measured.", Reason: "owed: the one-token matmul with and without repacked weights, and the rate of repacking; " + st.p.Host.NarrowRepack.Reason})
+		st.keep("repack", Decision{
+			Provenance: Unprobed, Topic: "repack",
+			Brief: "Whether to lay weights out anew is left to the default; its price was not measured.", Reason: "owed: the one-token matmul with and without repacked weights, and the rate of repacking; " + st.p.Host.NarrowRepack.Reason,
+		})
 		return
 	}
 	miss := 1 - st.hitRate(st.cache.bytes).Point
 	off := st.streamTerms(miss, plain, false)
 	on := st.streamTerms(miss, packed, true)
 	if !off.known || !on.known {
-		st.keep("repack", Decision{Provenance: Unprobed, Topic: "repack",
-			Brief: "Whether to lay weights out anew is left to the default; a token has no price.", Reason: "owed: " + off.missing + on.missing})
+		st.keep("repack", Decision{
+			Provenance: Unprobed, Topic: "repack",
+			Brief: "Whether to lay weights out anew is left to the default; a token has no price.", Reason: "owed: " + off.missing + on.missing,
+		})
 		return
 	}
 	figures := fmt.Sprintf("a token costs %s repacked and %s not, at a hit rate of %s, %s against %s of weights, repacking at %s",
@@ -46,9 +50,11 @@ func (st *planning) residentRepack(plain, packed float64, known bool) {
 	if !known || packed >= plain || st.plan.Regime == RegimeUnknown || st.plan.Regime == RegimeDense {
 		return
 	}
-	st.decide("repack", "off", Decision{Provenance: Measured, Topic: "repack",
+	st.decide("repack", "off", Decision{
+		Provenance: Measured, Topic: "repack",
 		Brief:  fmt.Sprintf("Weights keep the file's layout; laid out anew they are slower here (%s against %s).", rate(packed), rate(plain)),
-		Reason: "the one-token matmul in both layouts"})
+		Reason: "the one-token matmul in both layouts",
+	})
 }
 
 // repacked reports whether the run multiplies repacked weights.

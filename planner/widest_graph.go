@@ -30,9 +30,11 @@ func (st *planning) chooseWidth() {
 		return
 	}
 	if !ok || !st.buffers.slope || !st.hold.known {
-		st.keep("ubatch", Decision{Provenance: Unprobed, Topic: "ubatch",
+		st.keep("ubatch", Decision{
+			Provenance: Unprobed, Topic: "ubatch",
 			Brief:  fmt.Sprintf("%d tokens per pass, the default; what a wider pass would cost was not measured.", width),
-			Reason: fmt.Sprintf("%s stays at its default: owed a projection of the compute buffers at two widths and a memory budget", flagOf("ubatch"))})
+			Reason: fmt.Sprintf("%s stays at its default: owed a projection of the compute buffers at two widths and a memory budget", flagOf("ubatch")),
+		})
 		return
 	}
 	limit := scale(st.hold.usable, st.pol.ComputeShareMax)
@@ -47,10 +49,12 @@ func (st *planning) chooseWidth() {
 	at, _ := computeAt(points, best)
 	wider, _ := computeAt(points, best*2)
 	st.buffers.compute = at
-	st.decide("ubatch", itoa(best), Decision{Provenance: PolicyP, Topic: "ubatch",
+	st.decide("ubatch", itoa(best), Decision{
+		Provenance: PolicyP, Topic: "ubatch",
 		Brief: fmt.Sprintf("%d tokens per pass; a pass twice as wide would take %s from the cache.", best, size(wider-at)),
 		Reason: fmt.Sprintf("the widest graph, halving from a context of %d, whose compute buffers (%s, projected at %d widths) stay inside %s of the %s that may be held",
-			st.cfg.CtxSize, size(at), len(points), percent(st.pol.ComputeShareMax), size(st.hold.usable))})
+			st.cfg.CtxSize, size(at), len(points), percent(st.pol.ComputeShareMax), size(st.hold.usable)),
+	})
 }
 
 // noteBuffers says that a streamed run's budget lacks rows nobody projected.

@@ -15,7 +15,7 @@ const (
 	GroupObserve = "observation"
 )
 
-// Cache policies the engine runs, default first.
+// CachePolicies are the cache policies the engine runs, default first.
 var CachePolicies = []string{"a2d", "lru", "layer-lru", "layer-lfu"}
 
 // KV cache types llama.cpp accepts.
