@@ -1,0 +1,107 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestTableIsUnambiguous: no two knobs share a spelling, each has a help text
+// and a default that its own parser accepts.
+func TestTableIsUnambiguous(t *testing.T) {
+	seen := map[string]string{}
+	claim := func(knob, spelling string) {
+		if spelling == "" {
+			return
+		}
+		if other, taken := seen[spelling]; taken {
+			t.Errorf("%s and %s are both spelled %s", other, knob, spelling)
+		}
+		seen[spelling] = knob
+	}
+	def := Default()
+	for _, p := range Table() {
+		claim(p.Name, p.Flag())
+		claim(p.Name, p.Env())
+		for _, s := range []struct{ dash, text string }{{"-", p.Short}, {"-", p.Dash}, {"--", p.Alias}} {
+			if s.text != "" {
+				claim(p.Name, s.dash+s.text)
+			}
+		}
+		if p.Kind == Bool || p.No != "" {
+			claim(p.Name, "--"+p.OffFlag())
+		}
+		if p.Help == "" || p.Group == "" || strings.ToLower(p.Name) != p.Name {
+			t.Errorf("%s lacks a help text or a group, or is not lower case", p.Name)
+		}
+		if p.Kind == List {
+			continue
+		}
+		c := def
+		if err := p.Set(&c, p.Get(&def)); err != nil {
+			t.Errorf("%s does not accept its own default: %v", p.Name, err)
+		}
+		if diff := cmp.Diff(def, c); diff != "" {
+			t.Errorf("%s set to its default changes something:\n%s", p.Name, diff)
+		}
+	}
+}
+
+func TestDefaultNeedsNoFlag(t *testing.T) {
+	def := Default()
+	if args := Args(&def); len(args) != 0 {
+		t.Errorf("the default configuration is spelled %v", args)
+	}
+}
+
+// TestBadValuesNameTheFlag: what is refused is refused with the flag's name
+// and what it takes, and leaves the configuration as it was.
+func TestBadValuesNameTheFlag(t *testing.T) {
+	for name, bad := range map[string]string{
+		"io-threads": "0", "cache-mb": "-5", "temp": "hot", "cache-policy": "fifo", "moe-stream": "maybe", "ubatch": "1e3",
+		"prefill-slots": "3", "top-p": "NaN", "seed": "-1", "ctx-size": "99999999999999999999",
+	} {
+		p, ok := Lookup(name)
+		if !ok {
+			t.Fatalf("no knob %s", name)
+		}
+		c := Default()
+		err := p.Set(&c, bad)
+		if err == nil || !strings.Contains(err.Error(), "--"+name) || !strings.Contains(err.Error(), "want ") {
+			t.Errorf("%s=%s: %v", name, bad, err)
+		}
+		if diff := cmp.Diff(Default(), c); diff != "" {
+			t.Errorf("%s=%s changed the configuration:\n%s", name, bad, diff)
+		}
+	}
+}
+
+// TestSetGetRoundTrip: whatever Set accepts, Get spells so that Set accepts it
+// again with the same result.
+func TestSetGetRoundTrip(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := rapid.SampledFrom(Table()).Draw(rt, "knob")
+		text := rapid.OneOf(rapid.SampledFrom(append([]string{"auto", "on", "off", "true", "0", "1", "-1", "0.5"}, p.Enum...)), rapid.String()).Draw(rt, "text")
+		a := Default()
+		if p.Kind == List || p.Set(&a, text) != nil {
+			return
+		}
+		b := Default()
+		if err := p.Set(&b, p.Get(&a)); err != nil {
+			rt.Fatalf("%s: %q was accepted, its spelling %q is not: %v", p.Name, text, p.Get(&a), err)
+		}
+		if diff := cmp.Diff(a, b); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+func TestDiffNamesWhatDiffers(t *testing.T) {
+	a, b := Default(), Default()
+	b.IOThreads, b.Overlap = 8, false
+	if diff := cmp.Diff([]string{"io-threads", "overlap"}, Diff(&a, &b)); diff != "" {
+		t.Error(diff)
+	}
+}
