@@ -311,3 +311,26 @@ func TestExpectedNoise(t *testing.T) {
 		t.Errorf("%v s a run, %v", each, ok)
 	}
 }
+
+func TestRecurrence(t *testing.T) {
+	store := newMemory()
+	var last record.Experiment
+	var v record.Verdict
+	for i, effect := range []float64{0.3, 0, 0.3} {
+		q := lanesQuestion(t, 8, "1", "4")
+		q.At = q.At.Add(time.Duration(i) * time.Hour)
+		last = register(t, q)
+		m := &engine{rng: rand.New(rand.NewPCG(uint64(i), 1)), noise: 0.002, effect: map[string]float64{"4": effect}}
+		var err error
+		if v, err = (&Conductor{Store: store, Runner: m, Sensor: quiet{}}).Start(t.Context(), last); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := Recurrence(t.Context(), store, last, v.Comparisons[0]); i == 0 && (text != "" || err != nil) {
+			t.Errorf("the first recurs: %q, %v", text, err)
+		}
+	}
+	text, err := Recurrence(t.Context(), store, last, v.Comparisons[0])
+	if err != nil || !strings.HasPrefix(text, "better in 2 of 3 experiments (before: ") || !strings.Contains(text, "equivalent") {
+		t.Errorf("%q, %v", text, err)
+	}
+}

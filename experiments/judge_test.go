@@ -354,12 +354,14 @@ func TestContaminationsAreReported(t *testing.T) {
 			r.Run.EnvBefore.PSIIO = 60
 		case 8:
 			r.Run.EnvBefore.MemAvailable = 100
+		case 9:
+			r.Run.EnvBefore.Governor, r.Run.EnvAfter.SwapUsed = "powersave", 1<<30
 		}
 	}))
 	all := strings.Join(v.Warnings, "\n")
 	for _, want := range []string{
 		"major-faults: 1 of 8 runs", "up to 5000 against a median of 20", "entry-gate: started over 5 degrees warmer than the first run (2 of 16 runs)",
-		"thermal: ", "pressure: ", "memory: ",
+		"thermal: ", "pressure: ", "memory: ", "governor: ", "swap: ",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)

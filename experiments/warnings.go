@@ -17,6 +17,7 @@ const (
 	heatRiseC   = 10  // degrees within one run
 	psiHigh     = 20  // percent of time some task waited, over ten seconds
 	memoryShare = 0.8 // of the first run's available memory
+	swapGrowth  = 64 << 20
 )
 
 // nuisances estimates drift over the schedule and the effect of going first.
@@ -160,6 +161,12 @@ func brokenRules(r *record.Run, available int64) []string {
 	}
 	if r.EnvBefore.PSIMem > psiHigh || r.EnvBefore.PSIIO > psiHigh {
 		w = append(w, fmt.Sprintf("pressure: others waited for memory or storage over %d %% of the time before the run", psiHigh))
+	}
+	if r.EnvBefore.Governor == "powersave" {
+		w = append(w, "governor: the processors were set to save power")
+	}
+	if r.EnvAfter.SwapUsed > r.EnvBefore.SwapUsed+swapGrowth {
+		w = append(w, "swap: pages were written to swap during the run")
 	}
 	if have := r.EnvBefore.MemAvailable; have > 0 && float64(have) < memoryShare*float64(available) {
 		w = append(w, "memory: less than 80 % of the first run's available memory before the run")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/bmoe/bmoe/engine/model"
 	"github.com/bmoe/bmoe/experiments"
@@ -38,8 +39,21 @@ func (s *sweeper) resume(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	if err := s.noteResume(ctx, &e); err != nil {
+		return err
+	}
 	v, err := c.Resume(ctx, e)
 	return s.conclude(ctx, e, v, err)
+}
+
+// noteResume appends to the ledger that a half-done experiment goes on.
+func (s *sweeper) noteResume(ctx context.Context, e *record.Experiment) error {
+	st, err := experimentStatus(ctx, s.store, e)
+	if err != nil || st.verdict != nil {
+		return err
+	}
+	why := fmt.Sprintf("%d runs stored, %d left", st.runs, st.left)
+	return s.store.AddEvent(ctx, record.Event{Kind: record.EventResume, Subject: e.ID, Why: why, At: time.Now()})
 }
 
 // chosen is the experiment named, or the latest that is not done.

@@ -142,11 +142,23 @@ func (s *sweeper) conclude(ctx context.Context, e record.Experiment, v record.Ve
 		err = printJSON(s.app.stdout, sweepDocumentOf(e, v, runs))
 	} else {
 		err = writeSweep(s.app.stdout, e, v, runs)
+		s.writeRecurrence(ctx, e, v)
 	}
 	if err == nil && s.flags.require {
 		err = requireDecided(v)
 	}
 	return err
+}
+
+// writeRecurrence says which findings were made before. It is an extra: a
+// ledger that cannot be read has said so already.
+func (s *sweeper) writeRecurrence(ctx context.Context, e record.Experiment, v record.Verdict) {
+	for _, c := range v.Comparisons {
+		text, err := experiments.Recurrence(context.WithoutCancel(ctx), results.Conductor{Store: s.store}, e, c)
+		if err == nil && text != "" {
+			fmt.Fprintf(s.app.stdout, "\n%s against %s: %s\n", c.Arm, c.Baseline, text)
+		}
+	}
 }
 
 func requireDecided(v record.Verdict) error {
@@ -167,6 +179,10 @@ func (s *sweeper) howToGoOn(e record.Experiment) error {
 		return codedError{errors.Join(errors.New("interrupted"), err), exitInterrupted, ""}
 	}
 	left := experiments.Remaining(&e, runs)
+	err = s.store.AddEvent(ctx, record.Event{Kind: record.EventInterrupt, Subject: e.ID, Why: fmt.Sprintf("%d runs left", left), At: time.Now()})
+	if err != nil {
+		return codedError{errors.Join(errors.New("interrupted"), err), exitInterrupted, ""}
+	}
 	return codedError{
 		fmt.Errorf("interrupted: %d runs are stored, %d of %d are left", len(runs), left, len(e.Schedule)),
 		exitInterrupted, "go on with: bmoe sweep --resume " + experiments.Short(e.ID) + s.dbArgument(),
