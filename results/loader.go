@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
@@ -14,22 +16,21 @@ import (
 
 // loader puts runs together again. What many runs share is decoded once.
 type loader struct {
-	s           *Store
-	samples     bool
-	text        bool
-	machines    map[string]record.Machine
-	builds      map[string]record.Build
-	models      map[string]record.Model
-	configs     map[string]config.Config
-	plans       map[string]*planner.Plan
-	predictions map[string]*record.Prediction
+	s        *Store
+	samples  bool
+	text     bool
+	machines map[string]record.Machine
+	builds   map[string]record.Build
+	models   map[string]record.Model
+	configs  map[string]config.Config
+	plans    map[string]*planner.Plan
 }
 
 func newLoader(s *Store, f RunFilter) *loader {
 	return &loader{
 		s: s, samples: f.Samples, text: f.Text,
 		machines: map[string]record.Machine{}, builds: map[string]record.Build{}, models: map[string]record.Model{},
-		configs: map[string]config.Config{}, plans: map[string]*planner.Plan{}, predictions: map[string]*record.Prediction{},
+		configs: map[string]config.Config{}, plans: map[string]*planner.Plan{},
 	}
 }
 
@@ -42,108 +43,154 @@ func (l *loader) query(cond, order string) string {
 		tokens = "(SELECT data FROM tokens WHERE run_id = r.id)"
 		private = "(SELECT body FROM private WHERE owner_id = r.id)"
 	}
-	return `SELECT r.id, r.body, b.body, a.body, ` + samples + `, ` + tokens + `, ` + private + `
+	return `SELECT r.id, r.body, b.body, a.body, p.body, ` + samples + `, ` + tokens + `, ` + private + `
 		FROM run r JOIN environment b ON b.id = r.env_before_id JOIN environment a ON a.id = r.env_after_id
+		LEFT JOIN prediction p ON p.id = r.prediction_id
 		WHERE ` + cond + ` ` + order
 }
 
 // stored is a run's row with the rows that belong to it alone.
 type stored struct {
-	id                                             string
-	body, before, after, samples, tokens, personal sql.RawBytes
+	id                                                       string
+	body, before, after, expected, samples, tokens, personal []byte
 }
 
-func (l *loader) row(ctx context.Context, rows *sql.Rows) (record.StoredRun, error) {
-	var row stored
-	if err := rows.Scan(&row.id, &row.body, &row.before, &row.after, &row.samples, &row.tokens, &row.personal); err != nil {
-		return record.StoredRun{}, err
+// decoded is a run without what it shares with others.
+type decoded struct {
+	run     record.StoredRun
+	shares  shares
+	private record.Private
+}
+
+// shares are the ids of what a run shares with others.
+type shares struct{ machine, build, model, modelName, config, plan string }
+
+// chunk is how many rows are decoded together, beside the reading of the next.
+const chunk = 256
+
+// load reads runs and decodes them on all processors, in the order of rows.
+func (l *loader) load(ctx context.Context, query string, args []any) ([]record.StoredRun, error) {
+	var group errgroup.Group
+	var chunks [][]decoded
+	var rows []stored
+	flush := func() {
+		batch, into := rows, make([]decoded, len(rows))
+		rows, chunks = nil, append(chunks, into)
+		group.Go(func() error { return decodeAll(batch, into) })
 	}
-	r, err := l.assemble(ctx, &row)
+	err := l.s.each(ctx, query, args, func(r *sql.Rows) error {
+		var row stored
+		if err := r.Scan(&row.id, &row.body, &row.before, &row.after, &row.expected, &row.samples, &row.tokens, &row.personal); err != nil {
+			return err
+		}
+		if rows = append(rows, row); len(rows) == chunk {
+			flush()
+		}
+		return nil
+	})
+	flush()
+	if werr := group.Wait(); err == nil {
+		err = werr
+	}
 	if err != nil {
-		return r, fmt.Errorf("run %s: %w", short(row.id), err)
+		return nil, err
 	}
-	return r, nil
+	out := make([]record.StoredRun, 0, chunk*(len(chunks)-1)+len(chunks[len(chunks)-1]))
+	for _, c := range chunks {
+		for i := range c {
+			if err := l.fill(ctx, &c[i]); err != nil {
+				return nil, fmt.Errorf("run %s: %w", short(c[i].run.Run.RunID), err)
+			}
+			out = append(out, c[i].run)
+		}
+	}
+	return out, l.voids(ctx, out)
 }
 
-func (l *loader) assemble(ctx context.Context, row *stored) (record.StoredRun, error) {
+func decodeAll(rows []stored, into []decoded) error {
+	for i := range rows {
+		if err := into[i].decode(&rows[i]); err != nil {
+			return fmt.Errorf("run %s: %w", short(rows[i].id), err)
+		}
+	}
+	return nil
+}
+
+func (d *decoded) decode(row *stored) error {
 	var b record.RunBody
 	if err := decode(row.body, &b); err != nil {
-		return record.StoredRun{}, err
+		return err
 	}
-	out := record.StoredRun{Run: b.Run, ExperimentID: b.ExperimentID, Attempt: b.Attempt}
+	d.run = record.StoredRun{Run: b.Run, ExperimentID: b.ExperimentID, Attempt: b.Attempt}
 	if b.Slot != nil {
-		out.Slot = *b.Slot
+		d.run.Slot = *b.Slot
 	}
-	r := &out.Run
-	r.RunID = row.id
+	d.shares = shares{b.Machine, b.Build, b.Model, b.ModelName, b.Config, b.Plan}
+	r := &d.run.Run
+	r.RunID, r.Stats = row.id, b.Stats.Counters
 	if err := decode(row.before, &r.EnvBefore); err != nil {
-		return out, err
+		return err
 	}
 	if err := decode(row.after, &r.EnvAfter); err != nil {
-		return out, err
+		return err
 	}
-	if err := l.shared(ctx, &b, r); err != nil {
-		return out, err
+	if len(row.expected) > 0 {
+		r.Prediction = &record.Prediction{}
+		if err := decode(row.expected, r.Prediction); err != nil {
+			return err
+		}
 	}
-	if err := unpack(row, r); err != nil {
-		return out, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if len(row.personal) > 0 {
+		if err := decode(row.personal, &d.private); err != nil {
+			return err
+		}
 	}
-	return out, restore(row.personal, r)
+	return unpack(row, r)
 }
 
-func unpack(row *stored, r *record.Run) (err error) {
+func unpack(row *stored, r *record.Run) error {
 	cols, err := record.UnpackSamples(row.samples)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	r.TokenNS, r.TokenWaitNS, r.TokenManageNS = cols.NS, cols.WaitNS, cols.ManageNS
-	r.Tokens, err = record.UnpackTokens(row.tokens)
-	return err
+	if r.Tokens, err = record.UnpackTokens(row.tokens); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return nil
 }
 
-func restore(private []byte, r *record.Run) error {
-	if len(private) == 0 {
-		return nil
-	}
-	var p record.Private
-	if err := decode(private, &p); err != nil {
+// fill adds what the run shares with others, and then what is private.
+func (l *loader) fill(ctx context.Context, d *decoded) (err error) {
+	r, of := &d.run.Run, &d.shares
+	if r.Machine, err = fetch(ctx, l, l.machines, "machine", of.machine); err != nil {
 		return err
 	}
-	if r.Plan != nil { // shared with other runs
+	if r.Build, err = fetch(ctx, l, l.builds, "build", of.build); err != nil {
+		return err
+	}
+	if r.Model, err = fetch(ctx, l, l.models, "model", of.model); err != nil {
+		return err
+	}
+	if r.Config, err = fetch(ctx, l, l.configs, "config", of.config); err != nil {
+		return err
+	}
+	r.Machine.ID, r.Build.ID, r.Model.ID, r.Model.Name = of.machine, of.build, of.model, of.modelName
+	if of.plan != "" {
+		if r.Plan, err = fetch(ctx, l, l.plans, "plan", of.plan); err != nil {
+			return err
+		}
+	}
+	if d.private.Empty() {
+		return nil
+	}
+	if r.Plan != nil { // others have the same
 		plan := *r.Plan
 		plan.Decisions = slices.Clone(plan.Decisions)
 		r.Plan = &plan
 	}
-	p.RestoreRun(r)
+	d.private.RestoreRun(r)
 	return nil
-}
-
-// shared fills in what the run's body only names.
-func (l *loader) shared(ctx context.Context, b *record.RunBody, r *record.Run) (err error) {
-	if r.Machine, err = fetch(ctx, l, l.machines, "machine", b.Machine); err != nil {
-		return err
-	}
-	r.Machine.ID = b.Machine
-	if r.Build, err = fetch(ctx, l, l.builds, "build", b.Build); err != nil {
-		return err
-	}
-	r.Build.ID = b.Build
-	if r.Model, err = fetch(ctx, l, l.models, "model", b.Model); err != nil {
-		return err
-	}
-	r.Model.ID, r.Model.Name = b.Model, b.ModelName
-	if r.Config, err = fetch(ctx, l, l.configs, "config", b.Config); err != nil {
-		return err
-	}
-	if b.Plan != "" {
-		if r.Plan, err = fetch(ctx, l, l.plans, "plan", b.Plan); err != nil {
-			return err
-		}
-	}
-	if b.Prediction != "" {
-		r.Prediction, err = fetch(ctx, l, l.predictions, "prediction", b.Prediction)
-	}
-	return err
 }
 
 func fetch[T any](ctx context.Context, l *loader, cache map[string]T, table, id string) (T, error) {

@@ -29,6 +29,9 @@ type Options struct {
 // busyTimeout is how long SQLite itself waits for another writer.
 const busyTimeout = 10 * time.Second
 
+// pageSize is that of new files, in bytes.
+const pageSize = 8192
+
 // Store is an open ledger. It may be used by several goroutines: writes queue
 // behind one connection, reads have their own.
 type Store struct {
@@ -155,6 +158,11 @@ func (s *Store) openWriter(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	s.writer.SetMaxOpenConns(1)
+	// Rows of some two kilobytes fill large pages better; the size only counts
+	// for a file that is still empty.
+	if _, err := s.writer.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+		return err
+	}
 	// Several programs may create or migrate one file at once: all but one wait.
 	return retryBusy(ctx, func() error {
 		if err := upgrade(ctx, s.writer, s.path, opts.version); err != nil {

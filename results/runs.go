@@ -142,23 +142,11 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]record.StoredRun, erro
 		order = fmt.Sprintf("ORDER BY r.started_at DESC, r.id DESC LIMIT %d", f.Limit)
 	}
 	load := newLoader(s, f)
-	query := load.query(cond, order)
-	var out []record.StoredRun
-	err = s.each(ctx, query, args, func(rows *sql.Rows) error {
-		r, err := load.row(ctx, rows)
-		if err != nil {
-			return err
-		}
-		out = append(out, r)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
+	out, err := load.load(ctx, load.query(cond, order), args)
 	if f.Limit > 0 {
 		slices.Reverse(out)
 	}
-	return out, load.voids(ctx, out)
+	return out, err
 }
 
 // Run returns one run whole; a prefix of its id is enough.
@@ -168,14 +156,9 @@ func (s *Store) Run(ctx context.Context, id string) (record.StoredRun, error) {
 		return record.StoredRun{}, s.fault(err)
 	}
 	load := newLoader(s, RunFilter{Samples: true, Text: true})
-	rows := []record.StoredRun{}
-	err = s.each(ctx, load.query("r.id = ?", ""), []any{id}, func(r *sql.Rows) error {
-		run, err := load.row(ctx, r)
-		rows = append(rows, run)
-		return err
-	})
+	found, err := load.load(ctx, load.query("r.id = ?", ""), []any{id})
 	if err != nil {
 		return record.StoredRun{}, err
 	}
-	return rows[0], load.voids(ctx, rows)
+	return found[0], nil
 }

@@ -68,8 +68,6 @@ BEGIN SELECT RAISE (ABORT, 'experiments are append-only'); END;
 CREATE TRIGGER event_no_delete BEFORE DELETE ON event WHEN NOT EXISTS (SELECT 1 FROM prune_gate)
 BEGIN SELECT RAISE (ABORT, 'events are append-only'); END;
 
-CREATE INDEX run_model ON run (model_id);
-
 CREATE VIEW arm AS
 SELECT e.id AS experiment_id, a.key AS position, a.value ->> '$.name' AS name, a.value ->> '$.value' AS value,
        a.value -> '$.config' AS config

@@ -54,6 +54,7 @@ type RunBody struct {
 	ExperimentID string   `json:"experiment,omitempty"`
 	Slot         *Slot    `json:"slot,omitempty"`
 	Attempt      int      `json:"attempt,omitempty"`
+	Stats        Sparse   `json:"stats"`
 	Text         *string  `json:"text,omitempty"`
 	Stderr       *string  `json:"stderr,omitempty"`
 	_            struct{} // keyed literals only
@@ -76,7 +77,7 @@ func Dissect(r Run, experiment string, slot Slot, attempt int) (*Parts, error) {
 	utc(&r.StartedAt, &r.FinishedAt, &r.EnvBefore.At, &r.EnvAfter.At)
 	private := takeRun(&r)
 	var err error
-	body := RunBody{Run: r, ModelName: BaseName(r.Model.Name), ExperimentID: experiment, Attempt: attempt}
+	body := RunBody{Run: r, Stats: Sparse{r.Stats}, ModelName: BaseName(r.Model.Name), ExperimentID: experiment, Attempt: attempt}
 	if experiment != "" {
 		body.Slot = &slot
 	}
