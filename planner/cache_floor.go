@@ -11,6 +11,7 @@ func (st *planning) applyFloor() {
 		return
 	}
 	if st.pinned("cache-mb") && st.cfg.CacheMB >= 0 {
+		st.disabled("cache-floor", "cache-mb")
 		st.warnPinnedCache()
 		return
 	}

@@ -19,6 +19,7 @@ func (st *planning) chooseDense() {
 	}
 	st.dense.held = st.m.dense
 	if st.pinned("dense-weights") {
+		st.disabled("dense-policy", "dense-weights")
 		st.dense.locked = st.pinnedDenseLock()
 		return
 	}

@@ -20,6 +20,7 @@ func (st *planning) choosePrefillDevice(*allocation) {
 		return
 	}
 	if st.pinned("prefill-device") {
+		st.disabled("prefill-device", "prefill-device")
 		if st.cfg.PrefillDevice != "" && st.cfg.PrefillDevice != "none" {
 			st.chargePinnedDevice()
 		}

@@ -13,6 +13,7 @@ func (st *planning) chooseRepack() {
 		return
 	}
 	if st.pinned("repack") {
+		st.disabled("repack", "repack")
 		return
 	}
 	if !okPlain || !okPacked || !st.p.Overheads.RepackRate.OK() || !st.cache.known {

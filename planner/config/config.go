@@ -67,6 +67,7 @@ type Config struct {
 	PrefillMinTokens  int    `json:"prefill_min_tokens"`
 	PrefillVerify     bool   `json:"prefill_verify"`
 	RPC               string `json:"rpc,omitempty"`
+	RPCMB             int    `json:"rpc_mb,omitempty"` // 0: what a server reports
 	GPULayers         int    `json:"n_gpu_layers"`
 	DeviceSplit       string `json:"device_split,omitempty"`
 	OverrideTensor    string `json:"override_tensor,omitempty"`
