@@ -30,11 +30,11 @@ build: setup ## build bin/bmoe
 	@mkdir -p bin
 	go build $(GOFLAGS_BUILD) -o bin/bmoe ./cmd/bmoe
 
-test: build ## vet and test everything
+test: build rpc ## vet and test everything
 	go vet ./...
 	go test $(PKG)
 
-race: build ## test under the race detector, in shuffled order
+race: build rpc ## test under the race detector, in shuffled order
 	go test -race -shuffle=on $(PKG)
 
 lint: setup ## run the pinned golangci-lint

@@ -30,6 +30,7 @@ type Session struct {
 	files   *stream.Files
 	dense   *dense
 	repack  *repacker
+	device  *prefillDevice
 	tap     *tap
 	log     *routeLog
 	loadS   float64
@@ -37,10 +38,12 @@ type Session struct {
 	past    []int32 // tokens the context holds
 	pending []int32 // given out, not yet computed
 	turn    int
-	decode  decodeStats
-	start   usage
-	notes   []string
-	advised int64 // bytes of mappings advised random
+	// hostTurn: the device failed in this turn, and the host computes the rest.
+	hostTurn bool
+	decode   decodeStats
+	start    usage
+	notes    []string
+	advised  int64 // bytes of mappings advised random
 }
 
 // ErrDense says that a model has no routed experts to stream.
@@ -66,8 +69,8 @@ func Open(ctx context.Context, cfg config.Config) (_ *Session, err error) {
 		return nil, err
 	}
 	if cfg.MoeStream {
-		err = s.openStream()
-	} else {
+		err = s.withDevice(ctx, s.openStream)
+	} else if _, err = s.armDevice(ctx); err == nil {
 		err = s.openResident()
 	}
 	if err != nil {
@@ -130,6 +133,7 @@ func (s *Session) openContext() (err error) {
 		Ctx: c.CtxSize, Batch: c.BatchSize, UBatch: c.UBatchSize,
 		Threads: c.Threads, ThreadsBatch: c.ThreadsBatch,
 		FlashAttn: c.FlashAttn, TypeK: c.CacheTypeK, TypeV: c.CacheTypeV,
+		OpOffload: s.device != nil, Outputs: s.outputsFor(),
 	}, s.hook)
 	return err
 }
@@ -184,7 +188,15 @@ func (s *Session) ResizeCache(mib int) error {
 
 // Close frees everything the session holds.
 func (s *Session) Close() error {
+	err := s.drop()
+	*s = Session{cfg: s.cfg}
+	return err
+}
+
+// drop frees what openStream or openResident made.
+func (s *Session) drop() error {
 	var errs []error
+	s.device.unwatch()
 	if s.ctx != nil {
 		s.ctx.Close()
 	}
@@ -205,6 +217,7 @@ func (s *Session) Close() error {
 	}
 	s.repack.close()
 	errs = append(errs, s.tap.close())
-	*s = Session{cfg: s.cfg}
+	s.ctx, s.hook, s.model, s.stream, s.files, s.dense, s.repack, s.tap, s.device = nil, nil, nil, nil, nil, nil, nil, nil, nil
+	s.past, s.pending = nil, nil
 	return errors.Join(errs...)
 }

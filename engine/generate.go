@@ -51,6 +51,7 @@ type Result struct {
 
 // decodeStats are the session's totals.
 type decodeStats struct {
+	wide           int64 // graphs the prompts were computed in
 	tokens, prompt int64
 	decodeS        float64
 	graphS         float64 // of all graphs, prompts included
@@ -80,6 +81,7 @@ func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
 	if s.hook != nil {
 		s.hook.Abort(false)
 		s.stream.Reset()
+		s.hostTurn = false
 		defer context.AfterFunc(ctx, s.Cancel)()
 	}
 	c := &s.cfg
@@ -162,6 +164,7 @@ func (g *generation) prefill(ctx context.Context, tokens []int32) error {
 			return err
 		}
 		done += n
+		g.s.decode.wide++
 		if g.req.OnPrompt != nil {
 			g.req.OnPrompt(done, len(tokens))
 		}
@@ -203,21 +206,19 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	device := false
 	if s.stream != nil {
-		if err := s.files.Unchanged(); err != nil {
+		var err error
+		if device, err = s.beginStream(len(tokens), prompt); err != nil {
 			return err
 		}
-		remap, err := s.stream.Begin(len(tokens), prompt)
-		if err != nil {
-			return err
-		}
-		s.hook.Mode(remap, s.cfg.Overlap)
-		s.tap.begin(s.turn, prompt, len(s.past))
-		s.log.begin(s.turn, prompt, len(s.past))
 	}
 	began := time.Now()
 	err := s.ctx.Decode(tokens)
 	s.decode.graphS += time.Since(began).Seconds()
+	if device && err == nil {
+		err = s.device.lost()
+	}
 	if err == nil {
 		s.past = append(s.past, tokens...)
 		s.pending = nil
@@ -225,6 +226,13 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 	}
 	// What the failed graph left in the context is not to be built on.
 	s.ctx.Truncate(len(s.past))
+	if device && ctx.Err() == nil && s.stream.Err() == nil {
+		retry, err := s.deviceFailed(err)
+		if retry {
+			return s.compute(ctx, tokens, prompt)
+		}
+		return err
+	}
 	if s.stream != nil && s.stream.Err() != nil {
 		return s.stream.Err()
 	}
@@ -232,6 +240,26 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 		return ctxErr
 	}
 	return err
+}
+
+// beginStream readies the stream for a graph and reports whether a device
+// computes it.
+func (s *Session) beginStream(tokens int, prompt bool) (device bool, err error) {
+	if err := s.files.Unchanged(); err != nil {
+		return false, err
+	}
+	if device, err = s.takesGraph(tokens); err != nil {
+		return false, err
+	}
+	s.stream.OnDevice(device)
+	remap, err := s.stream.Begin(tokens, prompt)
+	if err != nil {
+		return false, err
+	}
+	s.hook.Mode(remap, s.cfg.Overlap, device)
+	s.tap.begin(s.turn, prompt, len(s.past))
+	s.log.begin(s.turn, prompt, len(s.past))
+	return device, nil
 }
 
 // Clear starts a new conversation. The expert cache stays warm.

@@ -36,6 +36,9 @@ func (s *Session) openStream() (err error) {
 	}
 	p := s.modelParams()
 	p.Stream = true
+	if s.device != nil {
+		p.Devices = []llama.Device{s.device.dev}
+	}
 	for _, t := range s.layout.ExpertTensors {
 		p.Experts = append(p.Experts, "^"+regexp.QuoteMeta(t.Name)+"$")
 	}
@@ -122,7 +125,7 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 	s.stream, err = stream.New(stream.Config{
 		Layers: s.layout.Layers, Experts: s.layout.Experts, Used: s.used(), Tensors: tensors,
 		BudgetBytes: int64(c.CacheMB) << 20, Policy: c.CachePolicy, Lanes: c.IOThreads, Overlap: c.Overlap,
-		PrefillSlots: c.PrefillSlots, PrefillOnDemand: c.SlotsOnDemand, Pin: c.CachePin, PinFit: c.CachePinFit,
+		PrefillSlots: c.PrefillSlots, PrefillOnDemand: c.SlotsOnDemand, Device: s.device != nil, Pin: c.CachePin, PinFit: c.CachePinFit,
 	}, s.files, bound)
 	if err != nil {
 		return err
@@ -135,6 +138,7 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 		s.hook.Head(h.embd, h.layout, h.data)
 	}
 	s.hook.Seal()
+	s.device.watch(func() { s.Cancel() })
 	if c.RouteTrace != "" {
 		if s.tap, err = openTap(c.RouteTrace, s.layout); err != nil {
 			return err

@@ -8,6 +8,7 @@
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu.h"
+#include "guard.h"
 #include "hostbuf.h"
 
 // --- backends and log -----------------------------------------------------
@@ -124,6 +125,7 @@ static struct llama_model * load_stream(bm_model * m, char ** paths, int n, bm_m
     mp.kv_overrides = used_override(kv, p);
     mp.tensor_buft_overrides = o;
     mp.n_gpu_layers = p.n_gpu_layers;
+    mp.devices = p.devices;
     struct llama_model * model = llama_model_init_from_user(m->gguf, collect_tensor, m, mp);
     free(o);
     return model;
@@ -136,6 +138,7 @@ static struct llama_model * load_resident(char ** paths, int n, bm_model_params 
     mp.load_mode = p.load_mode;
     mp.use_extra_bufts = p.repack;
     mp.n_gpu_layers = p.n_gpu_layers;
+    mp.devices = p.devices;
     if (n == 1) {
         return llama_model_load_from_file(paths[0], mp);
     }
@@ -235,8 +238,7 @@ bm_context * bm_context_new(bm_model * m, bm_context_params p, bm_hook * hook) {
     cp.type_v = p.type_v;
     cp.op_offload = p.op_offload;
     cp.no_perf = true;
-    // Only the last position's logits are asked for.
-    cp.n_outputs_max = 1;
+    cp.n_outputs_max = p.n_outputs;
     if (hook) {
         cp.abort_callback = bm_hook_aborted;
         cp.abort_callback_data = hook;
@@ -270,13 +272,26 @@ void bm_context_free(bm_context * c) {
 
 struct llama_context * bm_context_llama(bm_context * c) { return c->ctx; }
 
+static void on_failure(const char * what) { on_log(GGML_LOG_LEVEL_ERROR, what, NULL); }
+
 int bm_decode(bm_context * c, int32_t * tokens, int n) {
-    int rc = llama_decode(c->ctx, llama_batch_get_one(tokens, n));
-    llama_synchronize(c->ctx);
-    return rc;
+    return bm_guard_decode(c->ctx, llama_batch_get_one(tokens, n), on_failure);
 }
 
-float * bm_logits(bm_context * c) { return llama_get_logits_ith(c->ctx, -1); }
+int bm_decode_at(bm_context * c, int32_t * tokens, const int8_t * wanted, int n) {
+    struct llama_batch b = llama_batch_get_one(tokens, n);
+    b.logits = (int8_t *) wanted;
+    return bm_guard_decode(c->ctx, b, on_failure);
+}
+
+float * bm_logits(bm_context * c, int i) { return llama_get_logits_ith(c->ctx, i); }
+
+// A graph like the one before is run as that was planned. Changing this setting
+// and back is what makes llama.cpp forget the plan.
+void bm_context_replan(bm_context * c) {
+    llama_set_causal_attn(c->ctx, false);
+    llama_set_causal_attn(c->ctx, true);
+}
 
 void bm_memory_clear(bm_context * c) { llama_memory_clear(llama_get_memory(c->ctx), true); }
 

@@ -35,6 +35,7 @@ typedef struct {
     int     n_overrides;
     char ** patterns;    // tensors sent to the expert buffer type (stream only)
     int     n_gpu_layers;
+    ggml_backend_dev_t * devices; // that may be used, NULL at the end; NULL: all
     char *  used_key;    // NULL, or the key of the routing width
     int     n_used;      // to override it with
 } bm_model_params;
@@ -71,7 +72,8 @@ void bm_hook_seal(bm_hook * h);
 // Gives matmuls over embd a repacked copy of it instead: a tied head.
 void bm_hook_head(bm_hook * h, struct ggml_tensor * embd, const bm_repack * layout, uintptr_t data);
 // remap: the next graphs read ids through the slot table; otherwise ids stay.
-void bm_hook_mode(bm_hook * h, bool remap, bool pipeline);
+// device: their expert matmuls may run on a device.
+void bm_hook_mode(bm_hook * h, bool remap, bool pipeline, bool device);
 // Stops the graph that is running, from any thread, until cleared.
 void bm_hook_abort(bm_hook * h, bool on);
 
@@ -83,6 +85,7 @@ typedef struct {
     int flash_attn; // -1 auto, 0 off, 1 on
     int type_k, type_v;
     bool op_offload;
+    uint32_t n_outputs; // positions of one graph whose logits may be asked for
 } bm_context_params;
 
 typedef struct bm_context bm_context;
@@ -91,7 +94,12 @@ bm_context * bm_context_new(bm_model * m, bm_context_params params, bm_hook * ho
 void bm_context_free(bm_context * c);
 struct llama_context * bm_context_llama(bm_context * c);
 int bm_decode(bm_context * c, int32_t * tokens, int n);
-float * bm_logits(bm_context * c);
+// Decodes with logits for the positions that wanted is set at.
+int bm_decode_at(bm_context * c, int32_t * tokens, const int8_t * wanted, int n);
+// The logits of position i of the last graph, -1 for its last one.
+float * bm_logits(bm_context * c, int i);
+// Has the next graph planned anew: which device takes an op was changed.
+void bm_context_replan(bm_context * c);
 void bm_memory_clear(bm_context * c);
 bool bm_memory_truncate(bm_context * c, int32_t from);
 

@@ -18,6 +18,7 @@ type ContextParams struct {
 	FlashAttn             string // auto, on, off
 	TypeK, TypeV          string // f16, q8_0, ...
 	OpOffload             bool
+	Outputs               int // positions of one graph whose logits may be asked for; 0: 1
 }
 
 // Context holds the state of one conversation.
@@ -43,7 +44,7 @@ func NewContext(m *Model, p ContextParams, hook *Hook) (*Context, error) {
 		n_ctx: C.uint32_t(p.Ctx), n_batch: C.uint32_t(p.Batch), n_ubatch: C.uint32_t(p.UBatch),
 		n_threads: C.int(p.Threads), n_threads_batch: C.int(p.ThreadsBatch),
 		flash_attn: flashAttn[p.FlashAttn], type_k: cacheTypes[p.TypeK], type_v: cacheTypes[p.TypeV],
-		op_offload: C.bool(p.OpOffload),
+		op_offload: C.bool(p.OpOffload), n_outputs: C.uint32_t(max(p.Outputs, 1)),
 	}
 	var ch *C.bm_hook
 	if hook != nil {
@@ -64,7 +65,16 @@ func (c *Context) Close() {
 
 // Decode computes tokens after those already in the context.
 func (c *Context) Decode(tokens []int32) error {
-	rc := C.bm_decode(c.c, (*C.int32_t)(unsafe.Pointer(&tokens[0])), C.int(len(tokens)))
+	return decoded(C.bm_decode(c.c, (*C.int32_t)(unsafe.Pointer(&tokens[0])), C.int(len(tokens))), len(tokens))
+}
+
+// DecodeAt computes tokens and keeps the logits of the positions where wanted
+// is set.
+func (c *Context) DecodeAt(tokens []int32, wanted []bool) error {
+	return decoded(C.bm_decode_at(c.c, (*C.int32_t)(unsafe.Pointer(&tokens[0])), (*C.int8_t)(unsafe.Pointer(&wanted[0])), C.int(len(tokens))), len(tokens))
+}
+
+func decoded(rc C.int, n int) error {
 	switch rc {
 	case 0:
 		return nil
@@ -73,17 +83,24 @@ func (c *Context) Decode(tokens []int32) error {
 	case 2:
 		return ErrAborted
 	}
-	return lastError(fmt.Sprintf("decoding %d tokens", len(tokens)))
+	return lastError(fmt.Sprintf("decoding %d tokens", n))
 }
 
 // Logits are the last position's, valid until the next Decode.
-func (c *Context) Logits() []float32 {
-	p := C.bm_logits(c.c)
+func (c *Context) Logits() []float32 { return c.LogitsAt(-1) }
+
+// LogitsAt are those of position i of the last graph.
+func (c *Context) LogitsAt(i int) []float32 {
+	p := C.bm_logits(c.c, C.int(i))
 	if p == nil {
 		return nil
 	}
 	return unsafe.Slice((*float32)(unsafe.Pointer(p)), c.vocab)
 }
+
+// Replan has the next graph planned anew, after Device.Offload changed what
+// runs where.
+func (c *Context) Replan() { C.bm_context_replan(c.c) }
 
 // Clear empties the context.
 func (c *Context) Clear() { C.bm_memory_clear(c.c) }

@@ -26,7 +26,9 @@ struct bm_hook {
     int32_t * ids; // contiguous copy of a routing node's view
     struct ggml_tensor * embd; // with a repacked copy in head, or NULL
     struct ggml_tensor head;
-    bool remap, pipeline;
+    bool remap, pipeline, device;
+    uint8_t * raw; // a routing node's view, fetched from a device
+    size_t raw_cap;
     atomic_bool abort;
 };
 
@@ -51,6 +53,7 @@ void bm_hook_free(bm_hook * h) {
     free(h->layers);
     free(h->experts);
     free(h->ids);
+    free(h->raw);
     free(h);
 }
 
@@ -81,9 +84,10 @@ void bm_hook_head(bm_hook * h, struct ggml_tensor * embd, const bm_repack * layo
     bm_repack_mark(layout, &h->head);
 }
 
-void bm_hook_mode(bm_hook * h, bool remap, bool pipeline) {
+void bm_hook_mode(bm_hook * h, bool remap, bool pipeline, bool device) {
     h->remap = remap;
     h->pipeline = pipeline;
+    h->device = device;
 }
 
 void bm_hook_abort(bm_hook * h, bool on) { atomic_store(&h->abort, on); }
@@ -106,6 +110,22 @@ static const bm_expert * find(bm_hook * h, struct ggml_tensor * t) {
     return bsearch(&key, h->experts, h->n_experts, sizeof key, by_tensor);
 }
 
+// bytes_of is where the processor can read a tensor.
+static const char * bytes_of(bm_hook * h, struct ggml_tensor * t) {
+    ggml_backend_buffer_t buf = t->view_src ? t->view_src->buffer : t->buffer;
+    if (!h->device || !buf || ggml_backend_buffer_is_host(buf)) {
+        return t->data;
+    }
+    size_t n = ggml_nbytes(t);
+    if (n > h->raw_cap) {
+        free(h->raw);
+        h->raw = malloc(n);
+        h->raw_cap = n;
+    }
+    ggml_backend_tensor_get(t, h->raw, 0, n);
+    return (const char *) h->raw;
+}
+
 // The ids are a view of the full argsort: rows lie nb[1] apart.
 static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
     layer_state * l = &h->layers[il];
@@ -114,8 +134,9 @@ static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
         bmoeTooWide(h->handle, il, k, n);
         return false;
     }
+    const char * data = bytes_of(h, t);
     for (int i = 0; i < n; i++) {
-        memcpy(h->ids + (size_t) i * k, (const char *) t->data + i * t->nb[1], k * sizeof(int32_t));
+        memcpy(h->ids + (size_t) i * k, data + i * t->nb[1], k * sizeof(int32_t));
     }
     l->asked = 0;
     l->routed = true;
@@ -162,6 +183,38 @@ static bool matmul(bm_hook * h, struct ggml_tensor * t, const bm_expert * e) {
     return l->asked < l->n_proj;
 }
 
+static const struct { const char * name; int proj; } EXPERTS[] = {
+    { "ffn_moe_gate-", BM_GATE }, { "ffn_moe_up-", BM_UP }, { "ffn_moe_down-", BM_DOWN }, { "ffn_moe_gate_up-", BM_GATE_UP },
+};
+
+// on_device counts an expert matmul that was handed to a device: its weights
+// are the scheduler's copy, so it is known by its own name. The copy was made
+// just before this ask, after the layer's routing was answered and its reads
+// were waited for.
+static void on_device(bm_hook * h, struct ggml_tensor * t) {
+    ggml_backend_buffer_t buf = t->src[0]->buffer;
+    if (!buf || ggml_backend_buffer_is_host(buf)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof EXPERTS / sizeof *EXPERTS; i++) {
+        size_t n = strlen(EXPERTS[i].name);
+        if (strncmp(t->name, EXPERTS[i].name, n) != 0) {
+            continue;
+        }
+        int il = atoi(t->name + n);
+        if (il < 0 || il >= h->n_layers || h->layers[il].n_proj == 0) {
+            return;
+        }
+        if (!h->layers[il].routed) {
+            bmoeUnrouted(h->handle, il);
+            bm_hook_abort(h, true);
+            return;
+        }
+        bmoeOffloaded(h->handle, il, EXPERTS[i].proj);
+        return;
+    }
+}
+
 bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     bm_hook * h = ud;
     if (!ask) {
@@ -174,6 +227,9 @@ bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     }
     if (t->op == GGML_OP_MUL_MAT_ID) {
         const bm_expert * e = find(h, t->src[0]);
+        if (!e && h->device) {
+            on_device(h, t);
+        }
         return e && matmul(h, t, e);
     }
     if (t->op == GGML_OP_MUL_MAT && h->embd && t->src[0] == h->embd) {

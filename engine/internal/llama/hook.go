@@ -28,6 +28,9 @@ type Router interface {
 	Route(layer int, ids []int32, used, tokens int, slots []int32) bool
 	// Wait is called before the matmul of a projection, when pipelining.
 	Wait(layer, proj int) bool
+	// Offloaded is called when a projection's matmul was handed to a device
+	// and the experts that were picked have been copied there.
+	Offloaded(layer, proj int)
 	// Fail records an error that the binding met.
 	Fail(err error)
 }
@@ -54,8 +57,11 @@ func (h *Hook) Expert(t Tensor, layer, proj int) {
 func (h *Hook) Seal() { C.bm_hook_seal(h.h) }
 
 // Mode sets how the next graphs are served: remap through the slot table or
-// leave the router's ids, and whether projections are waited for one by one.
-func (h *Hook) Mode(remap, pipeline bool) { C.bm_hook_mode(h.h, C.bool(remap), C.bool(pipeline)) }
+// leave the router's ids, whether projections are waited for one by one, and
+// whether expert matmuls may run on a device.
+func (h *Hook) Mode(remap, pipeline, device bool) {
+	C.bm_hook_mode(h.h, C.bool(remap), C.bool(pipeline), C.bool(device))
+}
 
 // Abort stops the running graph, and every later one, until it is cleared. It
 // may be called from any goroutine.
@@ -90,6 +96,11 @@ func bmoeWait(handle C.uintptr_t, layer, proj C.int) (ok C.bool) {
 	r := cgo.Handle(handle).Value().(Router)
 	defer guard(r, &ok)
 	return C.bool(r.Wait(int(layer), int(proj)))
+}
+
+//export bmoeOffloaded
+func bmoeOffloaded(handle C.uintptr_t, layer, proj C.int) {
+	cgo.Handle(handle).Value().(Router).Offloaded(int(layer), int(proj))
 }
 
 //export bmoeTooWide

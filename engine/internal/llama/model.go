@@ -18,7 +18,8 @@ type ModelParams struct {
 	Repack    bool     // resident: repack weights as stock llama.cpp does
 	Experts   []string // stream: regular expressions of the expert tensors
 	GPULayers int
-	UsedKey   string // key of the routing width, to override it; "" leaves it
+	Devices   []Device // that may be used; with GPULayers and none named, all
+	UsedKey   string   // key of the routing width, to override it; "" leaves it
 	Used      int
 }
 
@@ -34,6 +35,11 @@ func Load(paths []string, p ModelParams) (*Model, error) {
 		stream:       C.bool(p.Stream),
 		repack:       C.bool(p.Repack),
 		n_gpu_layers: C.int(p.GPULayers),
+	}
+	if p.GPULayers == 0 || len(p.Devices) > 0 {
+		devs, free := cDevices(p.Devices)
+		defer free()
+		cp.devices = devs
 	}
 	if !p.Stream {
 		mode := C.CString(p.LoadMode)

@@ -1,4 +1,4 @@
-// The only C++ here: llama.cpp publishes a context's memory as a std::map.
+// C++ because llama.cpp publishes a context's memory as a std::map.
 #include "project.h"
 
 #include <dlfcn.h>

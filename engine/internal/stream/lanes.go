@@ -21,6 +21,7 @@ type request struct {
 	also   []byte // a second slot that gets a copy, or nil
 	from   []byte // a resident slot to copy from instead of reading, or nil
 	phase  int64
+	other  int64 // the phase in also or from
 	batch  *batch
 }
 
@@ -109,7 +110,7 @@ func (l *lanes) work(lane int) {
 func (l *lanes) serve(lane int, r *request, aside *bounce) error {
 	slice := r.dst[r.phase : r.phase+r.tensor.Slice]
 	if r.from != nil {
-		copy(slice, r.from[r.phase:])
+		copy(slice, r.from[r.other:])
 		return nil
 	}
 	if l.failed.Load() != nil {
@@ -122,7 +123,7 @@ func (l *lanes) serve(lane int, r *request, aside *bounce) error {
 	c.reads.Add(1)
 	c.bytes.Add(r.tensor.Slice)
 	if r.also != nil {
-		copy(r.also[r.phase:], slice)
+		copy(r.also[r.other:], slice)
 	}
 	return nil
 }
@@ -249,6 +250,16 @@ func (l *lanes) settle() {
 	}
 	if !l.hung {
 		l.failed.Store(nil)
+	}
+}
+
+// forget sets the lanes' counters to zero.
+func (l *lanes) forget() {
+	for i := range l.perLane {
+		c := &l.perLane[i]
+		for _, n := range []*atomic.Int64{&c.reads, &c.bytes, &c.repacked, &c.repackNS} {
+			n.Store(0)
+		}
 	}
 }
 

@@ -21,13 +21,14 @@ type prefill struct {
 	slots  [][]byte
 	off    [numProj]int64
 	size   int64 // of one slot
+	tight  bool  // slices lie end to end, as in the file
 	cur    int   // slot of the layer that computes
 	loaded int   // layer that is in the other slot, read ahead; -1
 	hits   []int32
 }
 
 func newPrefill(s *Stream) *prefill {
-	w := &prefill{s: s, loaded: -1, hits: make([]int32, 0, s.cfg.Experts)}
+	w := &prefill{s: s, loaded: -1, hits: make([]int32, 0, s.cfg.Experts), tight: s.cfg.Device}
 	for p, stride := range s.plan.wide {
 		w.off[p] = w.size
 		w.size += roundUp(stride*int64(s.cfg.Experts), 4096)
@@ -86,9 +87,26 @@ func (w *prefill) drop() error {
 	return nil
 }
 
-func (w *prefill) slot(i, proj int, e int32) []byte {
-	stride := w.s.plan.wide[proj]
-	from := w.off[proj] + int64(e)*stride
+// stride is how far a tensor's slices lie apart in a slot. Devices may expect
+// them end to end.
+func (w *prefill) stride(t *Tensor) int64 {
+	if w.tight {
+		return t.Slice
+	}
+	return w.s.plan.wide[t.Proj]
+}
+
+// phase is how far into its place in a slot a tensor's slice begins.
+func (w *prefill) phase(t *Tensor) int64 {
+	if w.tight {
+		return 0
+	}
+	return w.s.plan.phase(t)
+}
+
+func (w *prefill) slot(i int, t *Tensor, e int32) []byte {
+	stride := w.stride(t)
+	from := w.off[t.Proj] + int64(e)*stride
 	return w.slots[i][from : from+stride : from+stride]
 }
 
@@ -148,7 +166,7 @@ func (w *prefill) fill(layer int, row []int32) error {
 	a := w.s.arenas[w.s.plan.groupOf[layer]]
 	w.each(layer, len(w.s.misses), w.s.lanes.expect, func(t *Tensor, r request) {
 		for _, e := range w.s.misses {
-			r.expert, r.dst, r.also = e, w.slot(w.cur, t.Proj, e), nil
+			r.expert, r.dst, r.also = e, w.slot(w.cur, t, e), nil
 			if row[e] >= 0 { // admitted, and has not yielded since
 				r.also = a.slot(t.Proj, row[e])
 			}
@@ -185,7 +203,8 @@ func (w *prefill) store(layer int, row []int32) {
 	}
 	w.each(layer, n, w.s.lanes.expect, func(t *Tensor, r request) {
 		for _, e := range w.s.misses[:n] {
-			r.expert, r.dst, r.from = e, a.slot(t.Proj, row[e]), w.slot(w.cur, t.Proj, e)
+			r.expert, r.dst, r.from = e, a.slot(t.Proj, row[e]), w.slot(w.cur, t, e)
+			r.phase, r.other = w.s.plan.phase(t), w.phase(t)
 			w.s.lanes.queue <- r
 		}
 	})
@@ -212,7 +231,7 @@ func (w *prefill) readNext(layer int) {
 	a := s.arenas[s.plan.groupOf[next]]
 	w.each(next, s.cfg.Experts, s.lanes.ahead, func(t *Tensor, r request) {
 		for e := range int32(s.cfg.Experts) {
-			r.expert, r.dst, r.from = e, w.slot(1-w.cur, t.Proj, e), nil
+			r.expert, r.dst, r.from = e, w.slot(1-w.cur, t, e), nil
 			if row[e] >= 0 {
 				r.from = a.slot(t.Proj, row[e])
 			}
@@ -226,7 +245,7 @@ func (w *prefill) copyIn(layer int, row, experts []int32, slot int, open func(pr
 	a := w.s.arenas[w.s.plan.groupOf[layer]]
 	w.each(layer, len(experts), open, func(t *Tensor, r request) {
 		for _, e := range experts {
-			r.expert, r.dst, r.from = e, w.slot(slot, t.Proj, e), a.slot(t.Proj, row[e])
+			r.expert, r.dst, r.from = e, w.slot(slot, t, e), a.slot(t.Proj, row[e])
 			w.s.lanes.queue <- r
 		}
 	})
@@ -236,9 +255,17 @@ func (w *prefill) copyIn(layer int, row, experts []int32, slot int, open func(pr
 func (w *prefill) bind(layer int) {
 	for p, t := range w.s.plan.tensors[layer] {
 		if t != nil {
-			base := address(w.slots[w.cur]) + uintptr(w.off[p]+w.s.plan.phase(t))
-			w.s.binder.Bind(layer, p, base, w.s.cfg.Experts, w.s.plan.wide[p])
+			base := address(w.slots[w.cur]) + uintptr(w.off[p]+w.phase(t))
+			w.s.binder.Bind(layer, p, base, w.s.cfg.Experts, w.stride(t))
 		}
+	}
+}
+
+// bindAll points every layer at the slots: a graph for a device takes the
+// layout of its copies when it is built, not when the layer is reached.
+func (w *prefill) bindAll() {
+	for layer := range w.s.plan.tensors {
+		w.bind(layer)
 	}
 }
 
@@ -247,7 +274,7 @@ func (w *prefill) bind(layer int) {
 func (w *prefill) each(layer, n int, open func(proj, n int) *batch, f func(t *Tensor, r request)) {
 	for _, p := range execOrder {
 		if t := w.s.plan.tensors[layer][p]; t != nil {
-			f(t, request{tensor: t, phase: w.s.plan.phase(t), batch: open(p, n)})
+			f(t, request{tensor: t, phase: w.phase(t), other: w.s.plan.phase(t), batch: open(p, n)})
 		}
 	}
 }

@@ -13,13 +13,14 @@ var errNoVictim = errors.New("the expert cache has no slot for this layer's expe
 func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) bool {
 	began := time.Now()
 	waited, _ := s.Spent()
-	if s.trace != nil {
+	if s.trace != nil && !s.rehearsing {
 		s.layer = layer
 		s.trace(layer, ids, used, tokens, s.residentNow)
 	}
 	s.stats.HookCalls++
 	s.stats.ExpertsRouted += int64(len(ids))
 	distinct, counts := s.picks.Distinct(ids)
+	s.picked = len(distinct)
 	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
 	s.split.touch(layer, s.cfg.Experts, distinct)
 	var err error
@@ -31,7 +32,7 @@ func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) 
 	}
 	waitedNow, _ := s.Spent()
 	s.stats.ManageS += time.Since(began).Seconds() - (waitedNow - waited)
-	if err == nil && !s.cfg.Overlap {
+	if err == nil && (!s.cfg.Overlap || s.device) {
 		err = s.waitAll(layer)
 	}
 	if err != nil {

@@ -58,6 +58,7 @@ type Config struct {
 	Overlap               bool
 	PrefillSlots          int // 1 or 2
 	PrefillOnDemand       bool
+	Device                bool          // a device may compute wide graphs; see OnDevice
 	Pin, PinFit           bool          // lock the cache; shrink it to what is granted
 	GroupSlots            int           // most slots an arena should have; 0: the default
 	ReadTimeout           time.Duration // a read that takes longer fails the run; 0: 30 s
@@ -78,6 +79,9 @@ type Stream struct {
 	wide        *prefill
 	narrow      bool // mode of the running graph
 	prompt      bool
+	device      bool // the running graph's expert matmuls may run on a device
+	rehearsing  bool // nothing of what runs now is to be left behind
+	picked      int  // distinct experts of the layer routed last
 	stats       counters.Counters
 	trace       TraceFunc
 	err         error
@@ -156,11 +160,14 @@ func (s *Stream) Trace(f TraceFunc) {
 // prompt or not, and reports whether ids are remapped to slots for it.
 func (s *Stream) Begin(tokens int, prompt bool) (remap bool, err error) {
 	s.prompt = prompt
-	narrow := s.fits(tokens)
+	narrow := !s.device && s.fits(tokens)
 	switch {
 	case !narrow:
 		if err := s.wide.build(); err != nil {
 			return false, err
+		}
+		if s.device {
+			s.wide.bindAll()
 		}
 	case !s.narrow:
 		if err := s.wide.finish(); err != nil {
@@ -170,6 +177,41 @@ func (s *Stream) Begin(tokens int, prompt bool) (remap bool, err error) {
 	}
 	s.narrow = narrow
 	return narrow, nil
+}
+
+// OnDevice says whether the next graphs may hand expert matmuls to a device,
+// which copies the experts that the router's own ids name: they then lie in a
+// prefill slot, under those ids, and have been read before the copy is made.
+func (s *Stream) OnDevice(on bool) { s.device = on && s.cfg.Device }
+
+// Offloaded counts a projection of the layer routed last whose picked experts
+// were copied to a device.
+func (s *Stream) Offloaded(layer, proj int) {
+	if t := s.plan.tensors[layer][proj]; t != nil {
+		s.stats.BytesToDevice += int64(s.picked) * t.Slice
+	}
+}
+
+// Rehearse says that the next graphs are no part of the run: nobody is told of
+// their routing, and when it ends nothing of them is left in the cache, its
+// policy or the counters.
+func (s *Stream) Rehearse(on bool) error {
+	s.rehearsing = on
+	if on {
+		return nil
+	}
+	s.Reset()
+	s.dropAll()
+	clear(s.seen)
+	s.stats = counters.Counters{
+		CacheBudgetBytes: s.stats.CacheBudgetBytes, CacheLockedBytes: s.stats.CacheLockedBytes,
+		CachePinRefusedBytes: s.stats.CachePinRefusedBytes,
+	}
+	s.lanes.forget()
+	s.split = newSplitter(s.plan, &s.cfg)
+	var err error
+	s.policy, err = cachepolicy.New(s.cfg.Policy, s.cfg.Layers, s.cfg.Experts, s.plan.groupOf)
+	return err
 }
 
 // fits reports whether the experts of a graph go through the cache's arenas.

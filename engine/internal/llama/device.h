@@ -1,0 +1,27 @@
+// Devices beyond the host: how they come to be known, and which matmuls of a
+// wide graph they are handed.
+#ifndef BMOE_DEVICE_H
+#define BMOE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ggml-backend.h"
+
+// Loads one backend module. False when it is not there or will not load.
+bool bm_module_load(const char * path);
+
+// Registers an RPC server's devices and returns the index of the first in the
+// list of all; -1 without the module, -2 when the server has none. Ends the
+// process when nothing answers at endpoint.
+int bm_rpc_register(const char * endpoint, int * n);
+
+ggml_backend_dev_t bm_device_get(int i);
+
+// Whether matmuls of host weights that are at least least tokens wide are given
+// to the device. Until it is first called a device decides that for itself.
+// False where all slots of the table are taken.
+bool bm_offload(ggml_backend_dev_t dev, bool on, int64_t least);
+
+#endif

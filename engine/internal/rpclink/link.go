@@ -1,0 +1,239 @@
+// Package rpclink stands between llama.cpp's RPC client and its servers. The
+// client ends the whole process when a server is lost; a Link sees the loss
+// first, answers in the server's place until the computation can be stopped,
+// and says what happened. It also bounds what is allocated on a server and
+// counts the bytes sent to it.
+package rpclink
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says how a server is reached.
+type Config struct {
+	Server  string        // host:port
+	Timeout time.Duration // an answer that takes longer is a loss; 0: 2 minutes
+	// MaxBytes bounds what is allocated on the server's devices together, and
+	// what they report; 0: what the server reports.
+	MaxBytes int64
+}
+
+// Link is one server, reached through a local address.
+type Link struct {
+	cfg     Config
+	ln      net.Listener
+	devices int
+	max     atomic.Int64
+	sent    atomic.Int64
+	held    atomic.Int64
+	mu      sync.Mutex
+	sizes   map[uint64]int64 // buffers on the server
+	lost    error
+	onLoss  func(error)
+	conns   map[net.Conn]bool
+	closed  bool
+}
+
+const defaultTimeout = 2 * time.Minute
+
+// LostError says that a server was lost while it was in use.
+type LostError struct {
+	Server string
+	Err    error
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the RPC server %s was lost: %v (is ggml-rpc-server still running there?)", e.Server, e.Err)
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Open checks that a server answers and listens for the client in its place.
+func Open(ctx context.Context, cfg Config) (*Link, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	l := &Link{cfg: cfg, conns: map[net.Conn]bool{}, sizes: map[uint64]int64{}}
+	l.max.Store(cfg.MaxBytes)
+	conn, err := l.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there", cfg.Server, err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(min(cfg.Timeout, 10*time.Second)))
+	l.devices, err = greet(conn)
+	_ = conn.Close()
+	if err != nil {
+		return nil, fmt.Errorf("--rpc %s: %w", cfg.Server, err)
+	}
+	if l.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	go l.accept()
+	return l, nil
+}
+
+func (l *Link) dial(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: min(l.cfg.Timeout, 10*time.Second)}
+	return d.DialContext(ctx, "tcp", l.cfg.Server)
+}
+
+// Addr is the local address the client is to be given.
+func (l *Link) Addr() string { return l.ln.Addr().String() }
+
+// Server is the server's own address.
+func (l *Link) Server() string { return l.cfg.Server }
+
+// Devices is how many devices the server has.
+func (l *Link) Devices() int { return l.devices }
+
+// Sent is how many bytes of tensors went to the server.
+func (l *Link) Sent() int64 { return l.sent.Load() }
+
+// Held is how many bytes are allocated on the server.
+func (l *Link) Held() int64 { return l.held.Load() }
+
+// Limit bounds what is allocated from now on; 0 lifts the bound.
+func (l *Link) Limit(bytes int64) { l.max.Store(bytes) }
+
+// OnLoss sets what is called, from another goroutine, when the server is lost;
+// nil for nothing.
+func (l *Link) OnLoss(f func(error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onLoss = f
+}
+
+// Err is how the server was lost, or nil.
+func (l *Link) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// Busy reports whether a client is connected.
+func (l *Link) Busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns) > 0
+}
+
+// Revive forgets a loss if the server answers again.
+func (l *Link) Revive(ctx context.Context) error {
+	conn, err := l.dial(ctx)
+	if err != nil {
+		return fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there", l.cfg.Server, err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(min(l.cfg.Timeout, 10*time.Second)))
+	if _, err := greet(conn); err != nil {
+		return fmt.Errorf("--rpc %s: %w", l.cfg.Server, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = nil
+	return nil
+}
+
+// Close ends the listening. A client that is still connected loses its server.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	for c := range l.conns {
+		_ = c.Close()
+	}
+	l.mu.Unlock()
+	return l.ln.Close()
+}
+
+func (l *Link) accept() {
+	for {
+		client, err := l.ln.Accept()
+		if err != nil {
+			return
+		}
+		go l.serve(client)
+	}
+}
+
+func (l *Link) lose(err error) {
+	l.mu.Lock()
+	first := l.lost == nil && !l.closed
+	if first {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("it closed the connection")
+		}
+		l.lost = &LostError{l.cfg.Server, err}
+	}
+	f, lost := l.onLoss, l.lost
+	l.mu.Unlock()
+	if first && f != nil {
+		f(lost)
+	}
+}
+
+func (l *Link) keep(c net.Conn, on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if on {
+		l.conns[c] = true
+	} else {
+		delete(l.conns, c)
+	}
+}
+
+// serve passes one client's commands on until it goes.
+func (l *Link) serve(client net.Conn) {
+	l.keep(client, true)
+	defer l.keep(client, false)
+	defer client.Close()
+	server, err := l.dial(context.Background())
+	if err != nil {
+		l.lose(err)
+	} else {
+		defer server.Close()
+	}
+	p := &pipe{l: l, client: client, server: server, dead: err != nil, buf: make([]byte, wholeBelow)}
+	for p.step() == nil {
+	}
+	l.release(p.owned)
+}
+
+// release forgets the buffers of a connection that ended: the server frees
+// them then.
+func (l *Link) release(owned map[uint64]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ptr := range owned {
+		l.held.Add(-l.sizes[ptr])
+		delete(l.sizes, ptr)
+	}
+}
+
+// grant reports whether an allocation stays inside the bound.
+func (l *Link) grant(bytes int64) bool {
+	most := l.max.Load()
+	return most == 0 || l.held.Load()+bytes <= most
+}
+
+// capped bounds a device's report of its memory.
+func (l *Link) capped(a []byte) {
+	most := l.max.Load()
+	if most == 0 || len(a) != 16 {
+		return
+	}
+	free := max(0, most-l.held.Load())
+	for i, bound := range []int64{free, most} {
+		at := a[8*i : 8*i+8]
+		if binary.LittleEndian.Uint64(at) > uint64(bound) {
+			binary.LittleEndian.PutUint64(at, uint64(bound))
+		}
+	}
+}
