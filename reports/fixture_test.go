@@ -81,7 +81,9 @@ func testProfile() record.Profile {
 			curve = append(curve, planner.RatePoint{Size: kib << 10, Lanes: lanes, BytesPerS: 1.9e9 * float64(kib*int64(lanes)) / float64(kib*int64(lanes)+100), Spread: 0.03})
 		}
 	}
-	return record.Profile{ID: "profile1", MachineID: "machine1", At: day, Facts: []planner.FactLine{{Name: "storage.curve", State: "known", Value: curve}}}
+	var p planner.Profile
+	p.Storage.Curve = planner.MeasuredFact(curve, 0.03, "read from the file")
+	return record.Profile{ID: "profile1", MachineID: "machine1", At: day, Facts: p.Facts()}
 }
 
 // testSweep is an experiment of three arms whose verdicts cover a win, an

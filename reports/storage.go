@@ -10,7 +10,7 @@ import (
 	"github.com/bmoe/bmoe/results/record"
 )
 
-// profiles returns each machine's newest profile that holds a storage curve,
+// storageProfiles returns each machine's newest profile that holds a storage curve,
 // in the order of the machines' ids.
 func (d *Data) storageProfiles() []record.Profile {
 	newest := map[string]record.Profile{}
@@ -40,10 +40,13 @@ func compareText(a, b string) int {
 	return 0
 }
 
+// storageFact is the name under which a profile lists its rate curve.
+const storageFact = "storage.rate"
+
 // storageCurve reads the rate curve out of a profile; nil where it has none.
 func storageCurve(p record.Profile) []planner.RatePoint {
 	for _, f := range p.Facts {
-		if f.Name != "storage.curve" || f.Value == nil {
+		if f.Name != storageFact || f.Value == nil {
 			continue
 		}
 		raw, err := json.Marshal(f.Value)
