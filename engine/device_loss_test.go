@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bmoe/bmoe/engine/internal/rpclink"
+	"github.com/bmoe/bmoe/planner/config"
+)
+
+// openDevice opens a session that computes prompts in several graphs on the
+// server's device.
+func openDevice(t *testing.T, srv *rpcServer, edit func(*config.Config)) (*Session, string) {
+	t.Helper()
+	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
+	cfg := deviceConfig(t, model, srv)
+	cfg.UBatchSize = 128
+	edit(&cfg)
+	s, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, model
+}
+
+// inThirdGraph calls f once, while the third graph of a prompt is computed.
+func inThirdGraph(s *Session, f func()) {
+	graphs, done := 0, false
+	s.stream.Trace(func(layer int, _ []int32, _, _ int, _ func(int32) bool) {
+		if layer == 0 {
+			graphs++
+		}
+		if graphs == 3 && layer == 1 && !done {
+			done = true
+			f()
+		}
+	})
+}
+
+func TestServerKilledInAPrompt(t *testing.T) {
+	for _, effort := range []bool{true, false} {
+		srv := startRPC(t)
+		s, model := openDevice(t, srv, func(c *config.Config) { c.PrefillBestEffort = effort })
+		inThirdGraph(s, srv.kill)
+		r, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 6})
+		if !effort {
+			var lost *rpclink.LostError
+			if !errors.As(err, &lost) || !strings.Contains(err.Error(), srv.at) || !strings.Contains(err.Error(), "--prefill-best-effort") {
+				t.Errorf("error %v, want one that names %s and what to type", err, srv.at)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("best effort: %v", err)
+		}
+		base := baseConfig(model)
+		base.UBatchSize = 128
+		if want := generate(t, base, words(60), 6); r.LogitsHash != want.hash {
+			t.Error("best effort: logits differ from the host's")
+		}
+		if s.Counters().BytesToDevice == 0 || !strings.Contains(strings.Join(s.Notes(), "\n"), srv.at) {
+			t.Errorf("%d bytes to the device, notes %q", s.Counters().BytesToDevice, s.Notes())
+		}
+		s.Clear()
+		if _, err := s.Generate(t.Context(), Request{Text: words(20), Predict: 2}); err != nil {
+			t.Errorf("the turn after: %v", err)
+		}
+	}
+}
+
+func TestServerThatHangsIsLost(t *testing.T) {
+	defer func(d time.Duration) { rpcTimeout = d }(rpcTimeout)
+	rpcTimeout = 3 * time.Second
+	srv := startRPC(t)
+	s, _ := openDevice(t, srv, func(*config.Config) {})
+	inThirdGraph(s, func() { _ = srv.cmd.Process.Signal(syscall.SIGSTOP) })
+	_, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 2})
+	var lost *rpclink.LostError
+	if !errors.As(err, &lost) {
+		t.Errorf("error %v, want a lost server", err)
+	}
+}
+
+// Memory that is there at the load may be gone at a prompt's turn: that prompt
+// is the host's, the next one tries again.
+func TestNoRoomOnTheDeviceAtItsTurn(t *testing.T) {
+	srv := startRPC(t)
+	s, model := openDevice(t, srv, func(c *config.Config) { c.PrefillBestEffort, c.SlotsOnDemand = true, true })
+	link := servers[srv.at].link
+	link.Limit(1)
+	base := baseConfig(model)
+	base.UBatchSize = 128
+	want := generate(t, base, words(60), 4)
+	for _, turn := range []struct {
+		limit  int64
+		device bool
+	}{{1, false}, {0, true}, {1, false}} {
+		link.Limit(turn.limit)
+		s.Clear()
+		before := s.Counters().BytesToDevice
+		r, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.LogitsHash != want.hash {
+			t.Errorf("limit %d: logits differ from the host's", turn.limit)
+		}
+		if used := s.Counters().BytesToDevice > before; used != turn.device {
+			t.Errorf("limit %d: device used: %v", turn.limit, used)
+		}
+		if held := link.Held(); held > 1<<20 {
+			t.Errorf("limit %d: the device still holds %d bytes after its turn", turn.limit, held)
+		}
+	}
+	if notes := strings.Join(s.Notes(), "\n"); !strings.Contains(notes, "the host computed a prompt") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	srv := startRPC(t)
+	srv.kill()
+	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
+	cfg := deviceConfig(t, model, srv)
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), srv.at) || !strings.Contains(err.Error(), "ggml-rpc-server") {
+		t.Errorf("error %v", err)
+	}
+	cfg.PrefillBestEffort = true
+	got := generate(t, cfg, words(20), 2)
+	if want := generate(t, baseConfig(model), words(20), 2); got.hash != want.hash {
+		t.Error("best effort without a server: logits differ from the host's")
+	}
+}
+
+// corrupting forwards to a server and turns the signs of the weights over.
+func corrupting(t *testing.T, to string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(c, s) }()
+			go func() {
+				defer s.Close()
+				for corrupt(c, s) == nil {
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func corrupt(from io.Reader, to io.Writer) error {
+	head := make([]byte, 9)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return err
+	}
+	body := make([]byte, binary.LittleEndian.Uint64(head[1:]))
+	if _, err := io.ReadFull(from, body); err != nil {
+		return err
+	}
+	const setTensor = 6
+	if head[0] == setTensor && len(body) > 4096 {
+		for i := 512; i < len(body); i += 3 {
+			body[i] ^= 0x80
+		}
+	}
+	_, err := to.Write(append(head, body...))
+	return err
+}
+
+func TestVerifyRefusesADeviceThatComputesSomethingElse(t *testing.T) {
+	srv := startRPC(t)
+	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
+	cfg := deviceConfig(t, model, &rpcServer{at: corrupting(t, srv.at)})
+	cfg.PrefillVerify = true
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "next tokens agree") {
+		t.Errorf("error %v", err)
+	}
+	cfg.PrefillBestEffort = true
+	got := generate(t, cfg, words(40), 4)
+	if want := generate(t, baseConfig(model), words(40), 4); got.hash != want.hash || got.c.BytesToDevice != 0 {
+		t.Errorf("best effort: hash %s, want the host's %s; %d bytes to the device", got.hash, want.hash, got.c.BytesToDevice)
+	}
+}
+
+func TestDeviceExclusions(t *testing.T) {
+	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
+	tests := []struct {
+		edit func(*config.Config)
+		want string
+	}{
+		{func(c *config.Config) { c.MoeStream = false }, "--moe-stream"},
+		{func(c *config.Config) { c.GPULayers = 1 }, "--gpu-layers"},
+		{func(c *config.Config) { c.Repack = "on" }, "--no-repack"},
+		{func(c *config.Config) {}, "no device is called"},
+	}
+	for _, tt := range tests {
+		cfg := baseConfig(model)
+		cfg.MoeStream, cfg.CacheMB, cfg.PrefillDevice = true, 8, "Nonesuch0"
+		tt.edit(&cfg)
+		if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q in it", err, tt.want)
+		}
+	}
+}
