@@ -72,7 +72,6 @@ func golden(t *testing.T, name string, got []byte) {
 func TestTextFormats(t *testing.T) {
 	for name, write := range map[string]func(b *bytes.Buffer) error{
 		"runs.csv":          func(b *bytes.Buffer) error { return CSV(b, sample()) },
-		"ledger.jsonl":      func(b *bytes.Buffer) error { return JSONL(b, sample()) },
 		"llama-bench.jsonl": func(b *bytes.Buffer) error { return LlamaBenchJSONL(b, sample()) },
 		"llama-bench.sql":   func(b *bytes.Buffer) error { return LlamaBenchSQL(b, sample()) },
 		"runs.bench":        func(b *bytes.Buffer) error { return Benchfmt(b, sample()) },
@@ -83,6 +82,42 @@ func TestTextFormats(t *testing.T) {
 		}
 		golden(t, name, b.Bytes())
 	}
+}
+
+func TestJSONLComesBack(t *testing.T) {
+	var b bytes.Buffer
+	l := sample()
+	if err := JSONL(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	var back Ledger
+	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+		var kind struct{ Entity string }
+		if err := json.Unmarshal([]byte(line), &kind); err != nil {
+			t.Fatal(err)
+		}
+		switch kind.Entity {
+		case "experiment":
+			back.Experiments = append(back.Experiments, parse[record.Experiment](t, line))
+		case "run":
+			back.Runs = append(back.Runs, parse[record.StoredRun](t, line))
+		case "verdict":
+			back.Verdicts = append(back.Verdicts, parse[record.Verdict](t, line))
+		default:
+			t.Errorf("entity %q", kind.Entity)
+		}
+	}
+	if diff := cmp.Diff(l, &back); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+}
+
+func parse[T any](t *testing.T, line string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(line), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 func TestCSVIsRectangular(t *testing.T) {
