@@ -57,10 +57,11 @@ func (s *Session) Counters() counters.Counters {
 	c.MajorFaults = u.majorFaults - s.start.majorFaults
 	c.RSSBytes, c.PeakRSS = u.rss, u.peak
 	c.DecodeTokens, c.PrefillTokens = s.decode.tokens, s.decode.prompt
+	c.ComputeThreads, c.PrefillGraphs = int64(s.cfg.Threads), s.decode.wide
 	waits := c.WaitRouteS + c.WaitGateS + c.WaitUpS + c.WaitDownS
 	c.ComputeS = max(0, s.decode.graphS-waits-c.ManageS)
 	if s.dense != nil {
-		c.DenseBytes = s.dense.bytes
+		c.DenseBytes, c.DenseCopiedBytes = s.dense.bytes, int64(s.dense.off)
 		c.DenseLockedBytes, c.DensePinRefusedBytes = s.dense.locked, s.dense.refused
 		c.MmapReleasedBytes = s.dense.released
 		c.DenseRepacked = s.dense.repacked

@@ -210,7 +210,7 @@ func showExperiment(ctx context.Context, a *app, id string, asJSON bool) error {
 	}
 	fmt.Fprintf(a.stdout, "registered %s; refuted if %s\n", e.RegisteredAt.Format("2006-01-02 15:04:05 MST"), e.Falsifier)
 	if st.verdict == nil {
-		fmt.Fprintf(a.stdout, "unfinished: %d of %d runs are left; go on with: bmoe sweep --resume %s\n", st.left, len(e.Schedule), experiments.Short(e.ID))
+		fmt.Fprintf(a.stdout, "unfinished: %d of %d runs are left; go on with: bmoe sweep --resume %s%s\n", st.left, len(e.Schedule), experiments.Short(e.ID), a.dbArgument())
 	}
 	return writeSweep(a.stdout, e, v, runs)
 }

@@ -185,13 +185,14 @@ func (s *sweeper) howToGoOn(e record.Experiment) error {
 	}
 	return codedError{
 		fmt.Errorf("interrupted: %d runs are stored, %d of %d are left", len(runs), left, len(e.Schedule)),
-		exitInterrupted, "go on with: bmoe sweep --resume " + experiments.Short(e.ID) + s.dbArgument(),
+		exitInterrupted, "go on with: bmoe sweep --resume " + experiments.Short(e.ID) + s.app.dbArgument(),
 	}
 }
 
-func (s *sweeper) dbArgument() string {
-	if s.app.dbPath == defaultDB() {
+// dbArgument is the flag that names this database again, where it needs naming.
+func (a *app) dbArgument() string {
+	if a.dbPath == defaultDB() {
 		return ""
 	}
-	return " --db " + planner.ShellLine([]string{s.app.dbPath})
+	return " --db " + planner.ShellLine([]string{a.dbPath})
 }
