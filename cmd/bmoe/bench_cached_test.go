@@ -76,7 +76,7 @@ func BenchmarkRepackStock(b *testing.B) {
 		spec := synth.Default()
 		spec.Type = typ
 		model := benchModel(b, spec)
-		ratio, st, str := pairRatio(4, func() float64 { return stock(b, nil, model, 256, true) }, func() float64 {
+		ratio, st, str := pairRatio(4, func() float64 { return stock(b, nil, model, 256) }, func() float64 {
 			r := ours(b, nil, model, "--repack", "on", "--moe-stream", "--cache-mb", "4000", "--dense-weights", "anon", "-n", "512", "-c", "1024")
 			return steady(&r)
 		})
