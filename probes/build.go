@@ -22,13 +22,13 @@ func Build() record.Build {
 			}
 		}
 	}
-	b.ID = record.ID(b)
+	b.ID = b.ContentID()
 	return b
 }
 
 // WithEngine adds what computes to a build, which makes it another build.
 func WithEngine(b record.Build, llamaCPP, cpuModule string) record.Build {
 	b.ID, b.LlamaCPP, b.CPUModule = "", llamaCPP, cpuModule
-	b.ID = record.ID(b)
+	b.ID = b.ContentID()
 	return b
 }

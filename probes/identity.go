@@ -26,7 +26,7 @@ func (h *Host) Machine() record.Machine {
 		m.RAMBytes = (total + ramGrain/2) / ramGrain * ramGrain
 	}
 	m.Storage = h.rootDrive()
-	m.ID = record.ID(m)
+	m.ID = m.ContentID()
 	return m
 }
 
