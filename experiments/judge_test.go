@@ -166,6 +166,27 @@ func TestBitsMayChangeForSomeLevers(t *testing.T) {
 }
 
 // threads-batch follows threads where it was not set.
+// The routers' count follows the width of the graphs: no unequal work.
+func TestWiderGraphsRouteFewer(t *testing.T) {
+	p, err := Lever("ubatch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := lanesQuestion(t, 8, "1", "4")
+	q.Lever, q.Metric = "ubatch", MetricPrefill
+	if q.Arms, err = SweepArms(p, []string{"64", "512"}, baseConfig()); err != nil {
+		t.Fatal(err)
+	}
+	e := register(t, q)
+	v := Judge(e, steady(e, map[string]float64{"512": 1.5}, func(r *record.StoredRun) {
+		r.Run.Stats.PrefillGraphs = int64(1024 / r.Run.Config.UBatchSize)
+		r.Run.Stats.ExpertsRouted += 8 * r.Run.Stats.PrefillGraphs
+	}))
+	if got := v.Comparisons[0]; got.Verdict != "better" {
+		t.Errorf("%s (%s)", got.Verdict, got.Reason)
+	}
+}
+
 func TestFollowingKnob(t *testing.T) {
 	p, err := Lever("threads")
 	if err != nil {

@@ -174,8 +174,12 @@ func equalWork(e *record.Experiment, t Terms, a, b side) string {
 	return ""
 }
 
-// routedComparable: a resident run has no router hook and counts nothing.
-func routedComparable(a, b *record.Run) bool { return a.Config.MoeStream == b.Config.MoeStream }
+// routedComparable: a resident run has no router hook and counts nothing, and
+// the last layer routes only the last token of each graph of a prompt, so that
+// the count depends on how wide the graphs are.
+func routedComparable(a, b *record.Run) bool {
+	return a.Config.MoeStream == b.Config.MoeStream && a.Stats.PrefillGraphs == b.Stats.PrefillGraphs
+}
 
 func bitsMayDiffer(e *record.Experiment) bool {
 	return e.Kind == KindEarns || levers[e.Lever].bits
