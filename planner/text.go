@@ -5,10 +5,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
 )
 
 // WriteText prints a plan for people: one line a decision with where it comes
@@ -88,38 +84,51 @@ func writeLedgerTable(w io.Writer, rows []LedgerRow) error {
 			notes[r.Row] = r.Note
 		}
 	}
-	t := tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewMarkdown()),
-		tablewriter.WithHeaderAutoFormat(tw.Off),
-		tablewriter.WithAlignment(tw.Alignment{tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignLeft}))
-	t.Header("MiB", "held", "locked", "in turn", "")
-	last := func(name string) error {
+	table := [][5]string{{"MiB", "held", "locked", "in turn", ""}}
+	line := func(name string) {
 		c := cells[name]
-		return t.Append(name, c[0], c[1], c[2], notes[name])
+		table = append(table, [5]string{name, c[0], c[1], c[2], notes[name]})
 	}
 	for _, name := range names {
-		if name == "free" {
-			continue
-		}
-		if err := last(name); err != nil {
-			return err
+		if name != "free" {
+			line(name)
 		}
 	}
 	if cells["free"] != nil {
-		if err := last("free"); err != nil {
+		line("free")
+	}
+	return writeTable(w, append(table, sumRow(rows, sums)))
+}
+
+// writeTable aligns names and notes left and numbers right, as a markdown
+// table. The planner is pure down to what it imports, and table libraries reach
+// for the system; this is all it needs of one.
+func writeTable(w io.Writer, rows [][5]string) error {
+	var width [5]int
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	dash := func(i int) string { return strings.Repeat("-", width[i]+1) }
+	for n, r := range rows {
+		if _, err := fmt.Fprintf(w, "| %-*s | %*s | %*s | %*s | %-*s |\n", width[0], r[0], width[1], r[1], width[2], r[2], width[3], r[3], width[4], r[4]); err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "|:%s|%s:|%s:|%s:|:%s|\n", dash(0), dash(1), dash(2), dash(3), dash(4)); err != nil {
 			return err
 		}
 	}
-	if err := t.Append(sumRow(rows, sums)...); err != nil {
-		return err
-	}
-	return t.Render()
+	return nil
 }
 
 // sumRow is the table's last line: each column's sum, which is its ceiling
 // where the ceiling is known.
-func sumRow(rows []LedgerRow, sums [2]int64) []any {
-	out := []any{"sum", mibText(sums[0]), "", "", ""}
+func sumRow(rows []LedgerRow, sums [2]int64) [5]string {
+	out := [5]string{"sum", mibText(sums[0]), "", "", ""}
 	if sums[1] != 0 {
 		out[2] = mibText(sums[1])
 	}

@@ -71,7 +71,7 @@ func TestImportRules(t *testing.T) {
 			direct(t, p, "only results may import SQL", "database/sql", "github.com/mattn/go-sqlite3")
 		}
 		if under(p.ImportPath, "planner", "analysis") {
-			direct(t, p, "planner and analysis are pure", "C", "os", "os/exec", "net", "net/http", "syscall", "time/tzdata", "golang.org/x/sys/unix", "math/rand")
+			direct(t, p, "planner and analysis are pure", "C", "os", "os/exec", "net", "net/http", "syscall", "time/tzdata", "golang.org/x/sys/unix", "math/rand", "github.com/olekukonko/tablewriter")
 		}
 		if under(p.ImportPath, "planner", "analysis", "reports", "results/record") {
 			for _, d := range p.Deps {
