@@ -50,7 +50,7 @@ func (r *runner) run(ctx context.Context) error {
 // planAhead measures, plans, prints the plan and stores its prediction before
 // anything is run. stop means that the plan was all that was asked for.
 func (r *runner) planAhead(ctx context.Context, doc *document) (stop bool, err error) {
-	_, plan, err := r.app.probeAndPlan(ctx, r.cfg, r.pins, r.flags.probe)
+	profile, plan, err := r.app.probeAndPlan(ctx, r.cfg, r.pins, r.flags.probe)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func (r *runner) planAhead(ctx context.Context, doc *document) (stop bool, err e
 		fmt.Fprintln(r.app.stderr, "bmoe: no plan fits: running the model mapped, holding nothing")
 	}
 	r.made = &record.Prediction{Prediction: plan.Prediction, MadeAt: time.Now().UTC()}
-	return false, r.ledger.register(ctx, doc, r)
+	return false, r.ledger.register(ctx, doc, r, profile.Facts())
 }
 
 // once opens the engine, generates and stores the run, whatever came of it.

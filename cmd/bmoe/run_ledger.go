@@ -7,6 +7,7 @@ import (
 
 	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/engine/cachepolicy"
+	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/results"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -45,10 +46,13 @@ func openStore(ctx context.Context, path string, opts results.Options) (*results
 	return nil, withHint(err, hint)
 }
 
-// register stores the plan and its prediction before the run.
-func (l *ledger) register(ctx context.Context, d *document, r *runner) error {
+// register stores the facts, the plan and its prediction before the run.
+func (l *ledger) register(ctx context.Context, d *document, r *runner, facts []planner.FactLine) error {
 	if l.store == nil {
 		return nil
+	}
+	if _, err := l.store.SaveFacts(ctx, d.run.Machine, d.run.Model, r.made.MadeAt, facts); err != nil {
+		return err
 	}
 	_, _, err := l.store.RegisterPlan(ctx, d.run.Machine, d.run.Build, d.run.Model, *r.plan, r.made.MadeAt)
 	return err
