@@ -26,6 +26,13 @@ const (
 // List names the devices this build sees, the CPU included.
 func List() ([]Info, error) { return llama.Devices() }
 
+// RegisterRPC makes an RPC server's devices known to this process. Where
+// nothing answers, the process ends.
+func RegisterRPC(endpoint string) error {
+	_, err := llama.RegisterRPC(endpoint)
+	return err
+}
+
 // Shape is the expert matmul that is timed.
 type Shape struct {
 	Type    uint32 `json:"type"` // ggml type that most expert bytes come in
@@ -65,11 +72,13 @@ type Report struct {
 	WideRepack   *Rate             `json:"wide_repack,omitempty"`
 	RepackRate   float64           `json:"repack_rate,omitempty"` // bytes repacked per second by one thread
 	CopyRate     float64           `json:"copy_rate,omitempty"`
-	PerNode      float64           `json:"per_node,omitempty"` // seconds of a graph node that computes next to nothing
-	Repacks      []bool            `json:"repacks,omitempty"`  // by class: the CPU backend has another layout
-	Devices      []Info            `json:"devices"`            // all that are registered
-	RunsAll      bool              `json:"runs_all"`           // every class, at both widths
-	Against      string            `json:"against"`            // what the results were compared with
+	SendRate     float64           `json:"send_rate,omitempty"` // bytes per second from the host to the device
+	Crossing     float64           `json:"crossing,omitempty"`  // seconds to hand it a row and have its answer back, halved
+	PerNode      float64           `json:"per_node,omitempty"`  // seconds of a graph node that computes next to nothing
+	Repacks      []bool            `json:"repacks,omitempty"`   // by class: the CPU backend has another layout
+	Devices      []Info            `json:"devices"`             // all that are registered
+	RunsAll      bool              `json:"runs_all"`            // every class, at both widths
+	Against      string            `json:"against"`             // what the results were compared with
 	Module       string            `json:"module,omitempty"`
 	Why          map[string]string `json:"why,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 const (
 	compareTokens = 4 // of the wide result that are compared
 	copyBytes     = 32 << 20
+	sendBytes     = 16 << 20
 )
 
 // measureHost times the CPU backend, plain and repacked, and a copy.
@@ -63,6 +64,8 @@ func measureDevice(ctx context.Context, r *Report, host string, s Spec) error {
 		}
 		return g.Result(compare), nil
 	})
+	r.SendRate = m.SendRate(sendBytes)
+	r.Crossing = crossing(r.Info.Name, s.Threads)
 	return ctx.Err()
 }
 

@@ -22,9 +22,17 @@ type Projection struct {
 }
 
 // Project asks llama.cpp what a context of the configuration would hold at
-// each graph width. It reads metadata and allocates nothing.
-func Project(shards []string, c config.Config, widths []int64) (*Projection, error) {
-	p, err := llama.NewProjection(shards, c.GPULayers)
+// each graph width, with wide matmuls offloaded to a device unless its name is
+// empty. It reads metadata and allocates nothing.
+func Project(shards []string, c config.Config, widths []int64, offload string) (*Projection, error) {
+	layers := c.GPULayers
+	if offload != "" {
+		layers = 0 // a device that computes prompts holds no layer
+		if err := offloadTo(offload, c.PrefillMinTokens); err != nil {
+			return nil, err
+		}
+	}
+	p, err := llama.NewProjection(shards, layers, offload)
 	if err != nil {
 		return nil, err
 	}
@@ -47,4 +55,14 @@ func Project(shards []string, c config.Config, widths []int64) (*Projection, err
 		}
 	}
 	return out, nil
+}
+
+// offloadTo has the device take matmuls that are wide enough, as a session
+// with it would.
+func offloadTo(name string, least int) error {
+	d, err := llama.FindDevice(name)
+	if err != nil {
+		return err
+	}
+	return d.Offload(true, max(least, 2))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/bmoe/bmoe/engine/device"
 	"github.com/bmoe/bmoe/engine/model"
@@ -27,7 +28,7 @@ type answer struct {
 }
 
 // Child is a child's whole side: it measures the device called name for the
-// model of cfg and prints one line. Only the host's child projects buffers.
+// model of cfg and prints one line.
 // It ends when in closes, which is when its parent is gone.
 func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -55,6 +56,11 @@ func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, ou
 // ask measures in this process.
 func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*answer, error) {
 	h := probes.Local()
+	for _, at := range endpoints(cfg.RPC) {
+		if err := device.RegisterRPC(at); err != nil {
+			return nil, err
+		}
+	}
 	spec, ok := specOf(m, threads(h, cfg), h.Memory().Holdable.Or(0))
 	if !ok {
 		return nil, errors.New("the model has no matrix to multiply")
@@ -64,11 +70,12 @@ func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*
 		return nil, err
 	}
 	a := &answer{Report: report}
+	offload := name
 	if name == Host {
-		a.Projection, err = device.Project(m.Shards, cfg, widths(cfg))
-		if err != nil {
-			a.ProjectErr = err.Error()
-		}
+		offload = ""
+	}
+	if a.Projection, err = device.Project(m.Shards, cfg, widths(cfg), offload); err != nil {
+		a.ProjectErr = err.Error()
 	}
 	return a, nil
 }
@@ -82,9 +89,22 @@ func threads(h *probes.Host, cfg config.Config) int {
 	return int(max(1, cores))
 }
 
-// args start a child for the device.
-func args(cfg config.Config, name string) []string {
+// endpoints splits a --rpc list.
+func endpoints(list string) []string {
+	var out []string
+	for at := range strings.SplitSeq(list, ",") {
+		if at = strings.TrimSpace(at); at != "" {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// args start a child for a device. A server that does not answer ends the
+// process that asks, so a child is told of its own server only.
+func args(cfg config.Config, name, rpc string) []string {
 	out := []string{"probe", "--" + DeviceFlag + "=" + name}
+	cfg.RPC, cfg.PrefillDevice, cfg.DeviceSplit, cfg.OverrideTensor = rpc, "", "", ""
 	cfg.Prompt, cfg.File, cfg.Stop, cfg.RouteTrace = "", "", nil, "" // nothing of the caller's text
 	return append(out, config.Args(&cfg)...)
 }

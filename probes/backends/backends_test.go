@@ -43,6 +43,14 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case "device":
+		c := config.Default()
+		c.Model, c.Threads, c.CtxSize, c.RPC = os.Getenv(modelEnv), 1, 1024, valueOf("--rpc")
+		name := strings.TrimPrefix(os.Args[2], "--"+DeviceFlag+"=")
+		if err := Child(context.Background(), c, name, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "crash":
 		p, _ := os.FindProcess(os.Getpid())
 		_ = p.Kill()
@@ -52,6 +60,14 @@ func TestMain(m *testing.M) {
 	case "nonsense":
 		fmt.Println("segmentation something")
 	}
+}
+
+// valueOf finds a flag's value in the child's arguments.
+func valueOf(flag string) string {
+	if i := slices.Index(os.Args, flag); i >= 0 && i+1 < len(os.Args) {
+		return os.Args[i+1]
+	}
+	return ""
 }
 
 // child starts this binary in a mode.
@@ -254,7 +270,7 @@ func TestChildRefuses(t *testing.T) {
 func TestChildIsToldNothingOfTheCaller(t *testing.T) {
 	c := config.Default()
 	c.Model, c.Prompt, c.Stop, c.Threads = "m.gguf", "secret", []string{"secret"}, 7
-	got := args(c, "Vulkan0")
+	got := args(c, "Vulkan0", "")
 	if strings.Contains(strings.Join(got, " "), "secret") {
 		t.Errorf("args %q carry the prompt", got)
 	}

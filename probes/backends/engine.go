@@ -34,17 +34,19 @@ func New(child probes.Child) *Engine { return &Engine{Child: child} }
 func (e *Engine) askHost(ctx context.Context, m *model.Model, cfg config.Config) (*answer, error) {
 	if !e.asked {
 		start := time.Now()
-		e.host, e.err = e.ask(ctx, m, cfg, Host)
+		e.host, e.err = e.ask(ctx, m, cfg, Host, "")
 		e.asked, e.cost, e.at = true, time.Since(start).Seconds(), start.UTC().Format(time.RFC3339)
 	}
 	return e.host, e.err
 }
 
-func (e *Engine) ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*answer, error) {
+// ask has a child measure one device; rpc is the server it is on, if any.
+func (e *Engine) ask(ctx context.Context, m *model.Model, cfg config.Config, name, rpc string) (*answer, error) {
 	if e.Child == nil {
+		cfg.RPC = rpc
 		return ask(ctx, m, cfg, name)
 	}
-	out, err := e.Child(ctx, args(cfg, name))
+	out, err := e.Child(ctx, args(cfg, name, rpc))
 	if err != nil {
 		return nil, err
 	}
@@ -129,26 +131,6 @@ func projected(p *device.Projection, name string) (contextBytes int64, compute [
 		}
 	}
 	return contextBytes, compute
-}
-
-// Devices asks every accelerator in a child of its own.
-func (e *Engine) Devices(ctx context.Context, m *model.Model, cfg config.Config) []planner.Device {
-	a, err := e.askHost(ctx, m, cfg)
-	if err != nil {
-		return nil
-	}
-	var out []planner.Device
-	for _, d := range a.Report.Devices {
-		if d.Kind == device.CPU {
-			continue
-		}
-		start := time.Now()
-		got, err := e.ask(ctx, m, cfg, d.Name)
-		f := deviceFacts(d, got, err)
-		f.Usable = f.Usable.Timed(time.Since(start).Seconds(), start.UTC().Format(time.RFC3339))
-		out = append(out, f)
-	}
-	return out
 }
 
 // Placement is not asked where there is no device to place anything on.

@@ -97,6 +97,7 @@ func deviceFacts(d device.Info, a *answer, err error) planner.Device {
 		f.HostPtr = planner.MeasuredFact(true, 0, "advertised")
 	}
 	f.FreeBytes, f.TotalBytes = sizeFact(d.Free), sizeFact(d.Total)
+	neverAsked(&f)
 	if err != nil {
 		return unusable(f, err)
 	}
@@ -107,7 +108,45 @@ func deviceFacts(d device.Info, a *answer, err error) planner.Device {
 	f.IdentityWide, f.NMSEWide = agreement(r.Wide, r.Why["wide"], r.Against)
 	f.Narrow = rateFact(r.Narrow, r.Why["narrow"], "expert matmul, one token wide")
 	f.Wide = rateFact(r.Wide, r.Why["wide"], fmt.Sprintf("expert matmul, %d tokens wide", device.WideTokens))
+	f.CopyRate = positive(r.SendRate, "weights sent to it from the host")
+	f.SplitSeconds = positive(r.Crossing, "half of what a matmul that computes next to nothing takes, its answer read back")
+	f.Compute = deviceCompute(d.Name, a)
 	return f
+}
+
+// neverAsked are the questions no probe here can put safely.
+func neverAsked(f *planner.Device) {
+	unanswered := planner.UnknownFact[float64]("its probe did not answer", "`bmoe probe --device "+f.Name+" -m MODEL`")
+	flag := planner.UnknownFact[bool](unanswered.Reason, unanswered.Owed)
+	f.RunsExpertOp, f.Identity, f.IdentityWide = flag, flag, flag
+	f.NMSE, f.NMSEWide, f.Narrow, f.Wide, f.CopyRate, f.SplitSeconds = unanswered, unanswered, unanswered, unanswered, unanswered, unanswered
+	f.Compute = planner.UnknownFact[[]planner.WidthPoint](unanswered.Reason, unanswered.Owed)
+	f.HostPtrHonour = planner.UnknownFact[bool]("trying it on a device that cannot ends the process", "a guard in llama.cpp around the call")
+	f.NeedsRepack = planner.UnknownFact[bool]("no backend publishes it", "the matmul with weights left in host memory")
+	f.BuffersExempt = planner.UnknownFact[bool]("no backend publishes whether its buffers are locked host memory", "the system's count of locked memory around an allocation")
+	f.Places = planner.UnknownFact[bool]("llama.cpp's capacity fitter was not asked", "the fitter's answer for this model")
+	f.TakesFullIDs = planner.UnknownFact[bool]("a matmul is not a prompt", "`--prefill-device "+f.Name+"`, which compares on the model")
+}
+
+// positive is a measurement that stays unknown when it could not be taken.
+func positive(v float64, how string) planner.Fact[float64] {
+	if v <= 0 {
+		return planner.UnknownFact[float64]("it could not be timed", owedHost)
+	}
+	return planner.MeasuredFact(v, 0, how)
+}
+
+// deviceCompute is the compute buffer of a context that offloads its wide
+// matmuls to the device, the copies of weights it stages included.
+func deviceCompute(name string, a *answer) planner.Fact[[]planner.WidthPoint] {
+	if a.Projection == nil {
+		return planner.UnknownFact[[]planner.WidthPoint](a.ProjectErr, owedBuffers)
+	}
+	_, points := projected(a.Projection, name)
+	if len(points) == 0 {
+		return planner.UnknownFact[[]planner.WidthPoint]("llama.cpp's projection puts nothing on it", owedBuffers)
+	}
+	return planner.MeasuredFact(points, 0, "llama.cpp's projection with wide matmuls offloaded, by graph width")
 }
 
 // unusable is a device whose probe did not answer.

@@ -219,6 +219,19 @@ double bm_matmul_copy(bm_matmul * m, size_t n) {
     return (double) (ggml_time_us() - start) * 1e-6 / (double) n;
 }
 
+double bm_matmul_send(bm_matmul * m, size_t n) {
+    size_t slice = m->row * m->spec.rows, sent = 0;
+    uint8_t back[1];
+    int64_t start = ggml_time_us();
+    for (int e = 0; sent < n; e = (e + 1) % m->spec.experts) {
+        make_slice(m, e);
+        ggml_backend_tensor_set(m->w[0], m->slice, e * slice, slice);
+        sent += slice;
+    }
+    ggml_backend_tensor_get(m->w[0], back, 0, sizeof back); // waits for all of it
+    return (double) (ggml_time_us() - start) * 1e-6;
+}
+
 // --- graphs ---------------------------------------------------------------
 
 struct bm_matmul_graph {

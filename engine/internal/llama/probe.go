@@ -132,6 +132,11 @@ func (m *Matmul) Repack() bool { return bool(C.bm_matmul_repack(m.m)) }
 // over n bytes. Only on the CPU.
 func (m *Matmul) CopySeconds(n int64) float64 { return float64(C.bm_matmul_copy(m.m, C.size_t(n))) }
 
+// SendRate is the rate, bytes per second, at which weights reach the device.
+func (m *Matmul) SendRate(n int64) float64 {
+	return float64(n) / float64(C.bm_matmul_send(m.m, C.size_t(n)))
+}
+
 // MatmulGraph is some matmuls over the weights, ready to run.
 type MatmulGraph struct {
 	g      *C.bm_matmul_graph

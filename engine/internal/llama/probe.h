@@ -55,6 +55,8 @@ void bm_matmul_out(bm_matmul_graph * g, float * out, int tokens);
 void bm_matmul_reference(bm_matmul_graph * g, float * out, int tokens);
 // Seconds to copy n bytes between resident pages of the weights; CPU only.
 double bm_matmul_copy(bm_matmul * m, size_t n);
+// Seconds to send n bytes of weights to the device.
+double bm_matmul_send(bm_matmul * m, size_t n);
 // Whether the device runs the op for this type and shape at all.
 bool bm_device_runs(int device, int type, int64_t cols, int64_t rows, int experts, int used, int tokens);
 

@@ -12,21 +12,26 @@
 
 struct bm_project {
     llama_model * model;
+    bool          offload;
 };
 
-bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers) {
+bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers, int device) {
+    ggml_backend_dev_t devices[2] = { device < 0 ? nullptr : ggml_backend_dev_get((size_t) device), nullptr };
     llama_model_params mp = llama_model_default_params();
     mp.no_alloc = true;
     mp.load_mode = LLAMA_LOAD_MODE_NONE;
     mp.use_extra_bufts = false; // repacked weights would be counted nowhere
     mp.n_gpu_layers = n_gpu_layers;
+    if (devices[0]) {
+        mp.devices = devices;
+    }
     llama_model * model = n_paths == 1
         ? llama_model_load_from_file(paths[0], mp)
         : llama_model_load_from_splits((const char **) paths, n_paths, mp);
     if (!model) {
         return nullptr;
     }
-    return new bm_project{ model };
+    return new bm_project{ model, devices[0] != nullptr };
 }
 
 void bm_project_free(bm_project * p) {
@@ -50,6 +55,7 @@ static llama_context * open_context(bm_project * p, bm_project_params params) {
     cp.flash_attn_type = (llama_flash_attn_type) params.flash_attn;
     cp.type_k = (ggml_type) params.type_k;
     cp.type_v = (ggml_type) params.type_v;
+    cp.op_offload = p->offload;
     cp.n_outputs_max = 1; // as the session opens its context
     cp.no_perf = true;
     return llama_init_from_model(p->model, cp);

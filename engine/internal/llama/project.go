@@ -19,14 +19,23 @@ type Projected struct {
 // but metadata and nothing is allocated.
 type Projection struct{ p *C.bm_project }
 
-// NewProjection reads the metadata of the model in paths.
-func NewProjection(paths []string, gpuLayers int) (*Projection, error) {
+// NewProjection reads the metadata of the model in paths. Wide matmuls are
+// offloaded to the device of that name; "" leaves them on the host.
+func NewProjection(paths []string, gpuLayers int, device string) (*Projection, error) {
 	if err := Init(); err != nil {
 		return nil, err
 	}
+	index := -1
+	if device != "" {
+		i, err := deviceIndex(device)
+		if err != nil {
+			return nil, err
+		}
+		index = i
+	}
 	cpaths, free := cStrings(paths)
 	defer free()
-	p := C.bm_project_new(cpaths, C.int(len(paths)), C.int(gpuLayers))
+	p := C.bm_project_new(cpaths, C.int(len(paths)), C.int(gpuLayers), C.int(index))
 	if p == nil {
 		return nil, lastError("reading the model's metadata")
 	}

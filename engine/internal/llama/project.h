@@ -22,8 +22,9 @@ typedef struct {
 
 typedef struct bm_project bm_project;
 
-// Reads the metadata of a model (all shards of a split one). NULL on failure.
-bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers);
+// Reads the metadata of a model (all shards of a split one). device, unless it
+// is negative, is the one that wide matmuls are offloaded to. NULL on failure.
+bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers, int device);
 void bm_project_free(bm_project * p);
 // Fills up to most rows and returns how many there are; negative on failure.
 int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most);

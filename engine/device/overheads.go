@@ -29,7 +29,18 @@ func repacks(classes []Shape) []bool {
 // perNode is the time of a graph node beside its work: a barrier of the
 // threads and the dispatch. Zero when it could not be taken.
 func perNode(name string, threads int) float64 {
-	const nodes, f32 = 256, 0
+	const nodes = 256
+	return tinyGraph(name, threads, nodes) / nodes
+}
+
+// crossing is the time of going to a device or back: half of what it takes to
+// have next to nothing computed there and to read the answer.
+func crossing(name string, threads int) float64 { return tinyGraph(name, threads, 1) / 2 }
+
+// tinyGraph is the fastest of a few passes over matmuls that compute next to
+// nothing, seconds; zero when none could be taken.
+func tinyGraph(name string, threads, nodes int) float64 {
+	const f32 = 0
 	tiny := llama.MatmulShape{Type: f32, Cols: 32, Rows: 32, Experts: 2, Used: 1}
 	m, err := llama.NewMatmul(name, tiny, threads)
 	if err != nil {
@@ -54,5 +65,5 @@ func perNode(name string, threads int) float64 {
 			break
 		}
 	}
-	return best / nodes
+	return best
 }

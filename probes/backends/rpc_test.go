@@ -1,0 +1,101 @@
+package backends
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bmoe/bmoe/planner"
+	"github.com/bmoe/bmoe/planner/config"
+)
+
+// startServer starts a llama.cpp RPC server on a free loopback port.
+func startServer(t *testing.T) string {
+	t.Helper()
+	bin, err := filepath.Abs(filepath.Join("..", "..", "bin", "ggml-rpc-server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(bin); err != nil {
+		t.Fatalf("%v: type `make rpc`", err)
+	}
+	at := freePort(t)
+	_, port, _ := net.SplitHostPort(at)
+	cmd := exec.Command(bin, "-H", "127.0.0.1", "-p", port, "-t", "1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if c, err := net.DialTimeout("tcp", at, time.Second); err == nil {
+			_ = c.Close()
+			return at
+		}
+		if time.Now().After(end) {
+			t.Fatal("the RPC server does not answer")
+		}
+	}
+}
+
+// freePort is an address that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func TestARealDeviceAndADeadServer(t *testing.T) {
+	m := tiny(t, nil)
+	alive, dead := startServer(t), freePort(t)
+	cfg := config.Default()
+	cfg.Model, cfg.CtxSize, cfg.RPC, cfg.RPCMB = m.Path, 1024, dead+","+alive, 512
+	devices := New(child(t, "device", m.Path, time.Minute)).Devices(t.Context(), m, cfg)
+	if len(devices) != 2 || devices[0].Name != "RPC0" || devices[1].Name != "RPC1" {
+		t.Fatalf("devices %+v, want RPC0 on the dead server and RPC1 on the living one", devices)
+	}
+	if planner.Ask(devices[0].Usable) != planner.No || !strings.Contains(devices[0].Usable.Reason, "UNUSABLE") {
+		t.Errorf("the dead server's device: %+v", devices[0].Usable)
+	}
+	d := devices[1]
+	for name, f := range map[string]planner.Flag{"usable": d.Usable, "runs": d.RunsExpertOp, "identity": d.Identity, "identity wide": d.IdentityWide, "host memory": d.HostMemory} {
+		if planner.Ask(f) != planner.Yes {
+			t.Errorf("%s = %+v, want yes", name, f)
+		}
+	}
+	if n, ok := d.NMSE.Get(); !ok || n != 0 {
+		t.Errorf("NMSE = %+v, want 0: the server runs the same kernels", d.NMSE)
+	}
+	for name, f := range map[string]planner.Fact[float64]{"narrow": d.Narrow, "wide": d.Wide, "copy": d.CopyRate, "split": d.SplitSeconds} {
+		if v, ok := f.Get(); !ok || v <= 0 {
+			t.Errorf("%s = %+v", name, f)
+		}
+	}
+	if n := d.FreeBytes.Or(0); n != 512<<20 || d.FreeBytes.Provenance != planner.Operator {
+		t.Errorf("free = %+v, want the caller's limit", d.FreeBytes)
+	}
+	if points := d.Compute.Value; len(points) < 2 || points[len(points)-1].Bytes <= points[0].Bytes {
+		t.Errorf("compute = %+v, want buffers that grow with the width", d.Compute)
+	}
+}
+
+func TestLoopbackIsThisMachine(t *testing.T) {
+	for at, want := range map[string]bool{
+		"127.0.0.1:50052": true, "localhost:1": true, "[::1]:50052": true, "127.9.9.9:1": true,
+		"192.168.1.4:50052": false, "gpu.example:50052": false, "": false,
+	} {
+		if here(at) != want {
+			t.Errorf("here(%q) = %v", at, !want)
+		}
+	}
+}
