@@ -31,6 +31,7 @@ type Session struct {
 	dense   *dense
 	repack  *repacker
 	device  *prefillDevice
+	placed  *placement
 	tap     *tap
 	log     *routeLog
 	loadS   float64
@@ -66,6 +67,9 @@ func Open(ctx context.Context, cfg config.Config) (_ *Session, err error) {
 		return nil, err
 	}
 	if err := s.resolve(); err != nil {
+		return nil, err
+	}
+	if s.placed, err = s.place(ctx); err != nil {
 		return nil, err
 	}
 	if cfg.MoeStream {
@@ -139,7 +143,9 @@ func (s *Session) openContext() (err error) {
 }
 
 func (s *Session) openResident() (err error) {
-	if s.model, err = llama.Load(s.layout.Shards, s.modelParams()); err != nil {
+	p := s.modelParams()
+	s.placed.params(&p, s.cfg.GPULayers)
+	if s.model, err = llama.Load(s.layout.Shards, p); err != nil {
 		return err
 	}
 	if err := s.adviseMappings(); err != nil {
@@ -197,6 +203,7 @@ func (s *Session) Close() error {
 func (s *Session) drop() error {
 	var errs []error
 	s.device.unwatch()
+	s.placed.watch(nil)
 	if s.ctx != nil {
 		s.ctx.Close()
 	}

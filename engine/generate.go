@@ -219,6 +219,9 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 	if device && err == nil {
 		err = s.device.lost()
 	}
+	if lost := s.placed.lost(); lost != nil {
+		return lost
+	}
 	if err == nil {
 		s.past = append(s.past, tokens...)
 		s.pending = nil
@@ -256,7 +259,7 @@ func (s *Session) beginStream(tokens int, prompt bool) (device bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	s.hook.Mode(remap, s.cfg.Overlap, device)
+	s.hook.Mode(remap, s.cfg.Overlap, device || s.placed != nil)
 	s.tap.begin(s.turn, prompt, len(s.past))
 	s.log.begin(s.turn, prompt, len(s.past))
 	return device, nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -30,22 +31,30 @@ func (s *Session) openStream() (err error) {
 		s.cfg.Repack = "off" // only a plan has the figures that would justify it
 	}
 	s.repack = newRepacker(s.cfg.Repack)
-	tensors, err := s.expertTensors()
+	host, err := s.placed.hostExperts(s.layout)
 	if err != nil {
 		return err
 	}
+	if len(host) == 0 {
+		return errors.New("--gpu-layers puts every layer's experts on devices: nothing is left to stream; add --no-moe-stream")
+	}
 	p := s.modelParams()
-	p.Stream = true
+	p.Stream, p.Dense = true, s.placed.densePatterns(s.layout)
+	s.placed.params(&p, s.cfg.GPULayers)
 	if s.device != nil {
 		p.Devices = []llama.Device{s.device.dev}
 	}
-	for _, t := range s.layout.ExpertTensors {
+	for _, t := range host {
 		p.Experts = append(p.Experts, "^"+regexp.QuoteMeta(t.Name)+"$")
 	}
 	if s.model, err = llama.Load(s.layout.Shards, p); err != nil {
 		return err
 	}
-	bound, err := s.placeWeights()
+	bound, err := s.placeWeights(host)
+	if err != nil {
+		return err
+	}
+	tensors, err := s.expertTensors(host)
 	if err != nil {
 		return err
 	}
@@ -57,11 +66,10 @@ func (s *Session) openStream() (err error) {
 
 // expertTensors turns the file's expert tensors into the stream's, refusing by
 // name what the router hook cannot serve.
-func (s *Session) expertTensors() ([]stream.Tensor, error) {
+func (s *Session) expertTensors(host []*gguf.ExpertTensor) ([]stream.Tensor, error) {
 	m := s.layout
 	var out []stream.Tensor
-	for i := range m.ExpertTensors {
-		t := &m.ExpertTensors[i]
+	for _, t := range host {
 		proj, ok := projections[t.Projection]
 		if !ok {
 			return nil, fmt.Errorf("%s: tensor %s: expert projection %q cannot be streamed; run it with --no-moe-stream", m.Path, t.Name, t.Projection)
@@ -76,16 +84,23 @@ func (s *Session) expertTensors() ([]stream.Tensor, error) {
 }
 
 // placeWeights gives every tensor llama.cpp made its bytes: experts later,
-// the rest now. It returns the expert tensors by layer and projection.
-func (s *Session) placeWeights() (binder, error) {
+// the rest now, devices' from the file. It returns the expert tensors by layer
+// and projection.
+func (s *Session) placeWeights(host []*gguf.ExpertTensor) (binder, error) {
 	experts := map[string]*gguf.ExpertTensor{}
-	for i := range s.layout.ExpertTensors {
-		experts[s.layout.ExpertTensors[i].Name] = &s.layout.ExpertTensors[i]
+	for _, e := range host {
+		experts[e.Name] = e
 	}
 	bound := binder{}
 	var rest []llama.Tensor
 	for _, t := range s.model.Tensors() {
 		e, ok := experts[t.Name()]
+		if !ok && !t.OnHost() {
+			if err := s.upload(t); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if !ok {
 			rest = append(rest, t)
 			continue
@@ -117,7 +132,11 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 	}
 	if c.CacheMB == config.Auto {
 		// Without a plan: a quarter of the experts, but no less than a token.
-		quarter := max(s.layout.RoutedBytes()/4, s.layout.TokenCycle(s.used()))
+		var routed int64
+		for i := range tensors {
+			routed += tensors[i].Slice * int64(s.layout.Experts)
+		}
+		quarter := max(routed/4, s.layout.TokenCycle(s.used()))
 		c.CacheMB = int((quarter + 1<<20 - 1) >> 20)
 	}
 	// A callback needs a processor of the scheduler's while lanes sit in reads.
@@ -139,6 +158,7 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 	}
 	s.hook.Seal()
 	s.device.watch(func() { s.Cancel() })
+	s.placed.watch(func() { s.Cancel() })
 	if c.RouteTrace != "" {
 		if s.tap, err = openTap(c.RouteTrace, s.layout); err != nil {
 			return err

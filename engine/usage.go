@@ -53,6 +53,9 @@ func (s *Session) Counters() counters.Counters {
 	if s.stream != nil {
 		c = s.stream.Counters()
 	}
+	if s.placed != nil {
+		c.DevicePlacedBytes = s.placed.bytes
+	}
 	u := readUsage()
 	c.MajorFaults = u.majorFaults - s.start.majorFaults
 	c.RSSBytes, c.PeakRSS = u.rss, u.peak

@@ -41,10 +41,12 @@ type Counters struct {
 	RepackedBytes int64   `json:"repacked_bytes"`
 	RepackS       float64 `json:"repack_s"`
 	DenseRepacked int64   `json:"dense_repacked_bytes"`
-	DirectReads   int64   `json:"direct_reads"`   // reads past the page cache
-	BufferedReads int64   `json:"buffered_reads"` // reads through it
-	Lanes         int64   `json:"lanes"`          // workers that served at least one read
-	BytesToDevice int64   `json:"bytes_to_device"`
+	DirectReads   int64   `json:"direct_reads"`    // reads past the page cache
+	BufferedReads int64   `json:"buffered_reads"`  // reads through it
+	Lanes         int64   `json:"lanes"`           // workers that served at least one read
+	BytesToDevice int64   `json:"bytes_to_device"` // of picked experts, copied for prompts
+
+	DevicePlacedBytes int64 `json:"device_placed_bytes"` // of weights that lie on devices
 
 	CacheBudgetBytes     int64 `json:"cache_budget_bytes"`
 	CacheResidentBytes   int64 `json:"cache_resident_bytes"`

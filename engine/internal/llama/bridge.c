@@ -111,14 +111,14 @@ static struct llama_model * load_stream(bm_model * m, char ** paths, int n, bm_m
     if (!open_gguf(m, paths, n)) {
         return NULL;
     }
-    struct llama_model_tensor_buft_override * o = calloc(p.n_overrides + 2, sizeof *o);
+    struct llama_model_tensor_buft_override * o = calloc(p.n_overrides + p.n_dense + 1, sizeof *o);
     for (int i = 0; i < p.n_overrides; i++) {
         o[i].pattern = p.patterns[i];
         o[i].buft = bm_hostbuf_experts();
     }
-    if (p.n_gpu_layers == 0) {
-        o[p.n_overrides].pattern = ".";
-        o[p.n_overrides].buft = bm_hostbuf_dense();
+    for (int i = 0; i < p.n_dense; i++) {
+        o[p.n_overrides + i].pattern = p.dense[i];
+        o[p.n_overrides + i].buft = bm_hostbuf_dense();
     }
     struct llama_model_kv_override kv[2];
     struct llama_model_params mp = llama_model_default_params();
@@ -126,6 +126,7 @@ static struct llama_model * load_stream(bm_model * m, char ** paths, int n, bm_m
     mp.tensor_buft_overrides = o;
     mp.n_gpu_layers = p.n_gpu_layers;
     mp.devices = p.devices;
+    mp.tensor_split = p.split;
     struct llama_model * model = llama_model_init_from_user(m->gguf, collect_tensor, m, mp);
     free(o);
     return model;
@@ -139,10 +140,18 @@ static struct llama_model * load_resident(char ** paths, int n, bm_model_params 
     mp.use_extra_bufts = p.repack;
     mp.n_gpu_layers = p.n_gpu_layers;
     mp.devices = p.devices;
-    if (n == 1) {
-        return llama_model_load_from_file(paths[0], mp);
+    mp.tensor_split = p.split;
+    struct llama_model_tensor_buft_override * o = calloc(p.n_overrides + 1, sizeof *o);
+    for (int i = 0; i < p.n_overrides; i++) {
+        o[i].pattern = p.patterns[i];
+        o[i].buft = ggml_backend_dev_buffer_type(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU));
     }
-    return llama_model_load_from_splits((const char **) paths, n, mp);
+    if (p.n_overrides > 0) {
+        mp.tensor_buft_overrides = o;
+    }
+    struct llama_model * model = n == 1 ? llama_model_load_from_file(paths[0], mp) : llama_model_load_from_splits((const char **) paths, n, mp);
+    free(o);
+    return model;
 }
 
 bm_model * bm_model_new(char ** paths, int n, bm_model_params p) {
@@ -185,6 +194,10 @@ void bm_tensor_bind(struct ggml_tensor * t, uintptr_t data, int64_t ne2, size_t 
         t->nb[2] = nb2;
         t->nb[3] = nb2 * ne2;
     }
+}
+
+void bm_tensor_set(struct ggml_tensor * t, const void * data, size_t offset, size_t size) {
+    ggml_backend_tensor_set(t, data, offset, size);
 }
 
 bool bm_tensor_on_host(const struct ggml_tensor * t) {

@@ -33,7 +33,10 @@ typedef struct {
     int     load_mode;   // enum llama_load_mode, for a resident load
     bool    repack;      // extra buffer types, for a resident load
     int     n_overrides;
-    char ** patterns;    // tensors sent to the expert buffer type (stream only)
+    char ** patterns;    // tensors for the expert buffer type; resident: for the host's
+    int     n_dense;
+    char ** dense;       // tensors for the dense buffer type (stream only)
+    float * split;       // NULL, or each device's part of the layers
     int     n_gpu_layers;
     ggml_backend_dev_t * devices; // that may be used, NULL at the end; NULL: all
     char *  used_key;    // NULL, or the key of the routing width
@@ -111,6 +114,8 @@ struct llama_sampler * bm_sampler_new(float temp, int top_k, float top_p, uint32
 
 static inline void * bm_tensor_data(struct ggml_tensor * t) { return t->data; }
 void bm_tensor_bind(struct ggml_tensor * t, uintptr_t data, int64_t ne2, size_t nb2);
+// Writes to a tensor in a device's memory.
+void bm_tensor_set(struct ggml_tensor * t, const void * data, size_t offset, size_t size);
 bool bm_tensor_on_host(const struct ggml_tensor * t);
 
 #endif

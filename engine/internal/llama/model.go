@@ -16,10 +16,13 @@ type ModelParams struct {
 	Stream    bool     // the caller places every weight; nothing is read
 	LoadMode  string   // resident: auto, none, mmap, mlock, mmap+mlock, dio
 	Repack    bool     // resident: repack weights as stock llama.cpp does
-	Experts   []string // stream: regular expressions of the expert tensors
+	Experts   []string // stream: regular expressions of the expert tensors that stay with the host
+	Dense     []string // stream: and of the others; nil: all
+	Host      []string // resident: of tensors kept off the devices
 	GPULayers int
-	Devices   []Device // that may be used; with GPULayers and none named, all
-	UsedKey   string   // key of the routing width, to override it; "" leaves it
+	Devices   []Device  // that may be used; with GPULayers and none named, all
+	Split     []float32 // each device's part of the layers; nil: by their free memory
+	UsedKey   string    // key of the routing width, to override it; "" leaves it
 	Used      int
 }
 
@@ -51,9 +54,27 @@ func Load(paths []string, p ModelParams) (*Model, error) {
 		defer C.free(unsafe.Pointer(key))
 		cp.used_key, cp.n_used = key, C.int(p.Used)
 	}
-	pats, freePats := cStrings(p.Experts)
+	if p.Dense == nil {
+		p.Dense = []string{"."}
+	}
+	host := p.Experts
+	if !p.Stream {
+		host = p.Host
+	}
+	pats, freePats := cStrings(host)
 	defer freePats()
-	cp.patterns, cp.n_overrides = pats, C.int(len(p.Experts))
+	cp.patterns, cp.n_overrides = pats, C.int(len(host))
+	dense, freeDense := cStrings(p.Dense)
+	defer freeDense()
+	cp.dense, cp.n_dense = dense, C.int(len(p.Dense))
+	if len(p.Split) > 0 {
+		split := (*C.float)(C.calloc(C.llama_max_devices(), C.size_t(unsafe.Sizeof(C.float(0)))))
+		defer C.free(unsafe.Pointer(split))
+		for i, to := 0, unsafe.Slice(split, len(p.Split)); i < len(to); i++ {
+			to[i] = C.float(p.Split[i])
+		}
+		cp.split = split
+	}
 	cpaths, freePaths := cStrings(paths)
 	defer freePaths()
 	m := C.bm_model_new(cpaths, C.int(len(paths)), cp)
@@ -107,6 +128,11 @@ func (t Tensor) Bytes() int64 { return int64(C.ggml_nbytes(t.t)) }
 
 // OnHost reports whether the tensor lies in memory the CPU reads.
 func (t Tensor) OnHost() bool { return bool(C.bm_tensor_on_host(t.t)) }
+
+// Set writes to a tensor that lies in a device's memory.
+func (t Tensor) Set(data []byte, offset int64) {
+	C.bm_tensor_set(t.t, unsafe.Pointer(&data[0]), C.size_t(offset), C.size_t(len(data)))
+}
 
 // Data is the tensor's address.
 func (t Tensor) Data() uintptr { return uintptr(C.bm_tensor_data(t.t)) }
