@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
@@ -82,7 +83,7 @@ func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
 		s.hook.Abort(false)
 		s.stream.Reset()
 		s.hostTurn = false
-		defer context.AfterFunc(ctx, s.Cancel)()
+		defer s.abortWith(ctx)()
 	}
 	c := &s.cfg
 	g.sampler = llama.NewSampler(c.Temp, c.TopK, c.TopP, c.Seed)
@@ -142,6 +143,26 @@ func (g *generation) run(ctx context.Context, tokens []int32) error {
 	}
 	g.res.StopReason = "length"
 	return nil
+}
+
+// abortWith ends the running graph when ctx ends. The function it returns ends
+// the watch: an end of ctx that is noticed late must not stop the next turn.
+func (s *Session) abortWith(ctx context.Context) (done func()) {
+	var mu sync.Mutex
+	over := false
+	stop := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			s.Cancel()
+		}
+	})
+	return func() {
+		stop()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+	}
 }
 
 // next picks the token to decode: sampled, or drawn blindly for benchmarks.
