@@ -116,8 +116,9 @@ func Dissect(r Run, experiment string, slot Slot, attempt int) (*Parts, error) {
 
 func takeRun(r *Run) *Private {
 	p := &Private{Label: r.Machine.Label, Text: r.Text, Stderr: r.Stderr}
-	r.Error, p.Error = takeText(r.Error)
-	r.Warnings = p.takeWarnings(r.Warnings)
+	scrub := scrubber(&r.Config)
+	r.Error, p.Error = takeText(r.Error, scrub)
+	r.Warnings = p.takeWarnings(r.Warnings, scrub)
 	p.Config = takeKnobs(&r.Config)
 	r.Pins = p.takePins(r.Pins)
 	if r.Plan != nil {

@@ -108,18 +108,39 @@ func (p *Private) takePins(pins planner.Pins) planner.Pins {
 	return public
 }
 
+// scrubber scrubs messages, the paths that the knobs name first: those may have
+// blanks in them.
+func scrubber(c *config.Config) func(string) string {
+	var known []string
+	for _, path := range []string{c.Model, c.File, c.RouteTrace} {
+		if path == "" {
+			continue
+		}
+		known = append(known, path)
+		if dir := strings.TrimSuffix(path, BaseName(path)); len(dir) > 1 {
+			known = append(known, dir)
+		}
+	}
+	return func(text string) string {
+		for _, path := range known {
+			text = strings.ReplaceAll(text, path, "<path>")
+		}
+		return Scrub(text)
+	}
+}
+
 // takeText keeps the original of a message whose public form differs.
-func takeText(text string) (public, private string) {
-	if public = Scrub(text); public != text {
+func takeText(text string, scrub func(string) string) (public, private string) {
+	if public = scrub(text); public != text {
 		return public, text
 	}
 	return text, ""
 }
 
-func (p *Private) takeWarnings(warnings []string) []string {
+func (p *Private) takeWarnings(warnings []string, scrub func(string) string) []string {
 	public := slices.Clone(warnings)
 	for i, w := range warnings {
-		public[i] = Scrub(w)
+		public[i] = scrub(w)
 	}
 	if !slices.Equal(public, warnings) {
 		p.Warnings = warnings
@@ -164,9 +185,21 @@ func BaseName(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
-// pathLike finds absolute and home-relative paths, drive letters and
-// user@host or host:port words inside a message.
-var pathLike = regexp.MustCompile(`(?:~|\.{1,2})?/[^\s"'` + "`" + `:,;)]+(?:/[^\s"'` + "`" + `:,;)]*)*|[A-Za-z]:\\[^\s"']+|[\w.+-]+@[\w.-]+|\b[\w-]+(?:\.[\w-]+)*:\d{2,5}\b`)
+// words are what a message is taken apart into to look for paths.
+var words = regexp.MustCompile("[^\\s\"'`,;()=<>]+")
+
+// pathLike is a word that is a path of its own (absolute, or relative to the
+// home or current folder), a relative path to a file with an extension, a drive
+// letter's, a user at a host, or a host with a port.
+var pathLike = regexp.MustCompile(`^(?:(?:~|\.{1,2})?/.+|[^/]+/.*\.[A-Za-z]\w{1,5}|[A-Za-z]:\\.+|[\w.+-]+@[\w.-]+|[\w-]*[A-Za-z][\w-]*(?:\.[\w-]+)*:\d{4,5})$`)
 
 // Scrub replaces paths and host names inside a message by a placeholder.
-func Scrub(text string) string { return pathLike.ReplaceAllString(text, "<path>") }
+func Scrub(text string) string {
+	return words.ReplaceAllStringFunc(text, func(word string) string {
+		bare := strings.TrimRight(word, ":.")
+		if bare != "" && pathLike.MatchString(bare) {
+			return "<path>" + word[len(bare):]
+		}
+		return word
+	})
+}
