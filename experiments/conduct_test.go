@@ -82,8 +82,10 @@ func sit(t *rapid.T, store *memory, e record.Experiment, d *dying, killed bool) 
 		d.interrupt = cancel
 	}
 	defer func() {
-		if p := recover(); p != nil && p != errVanished {
-			panic(p)
+		if p := recover(); p != nil {
+			if err, ok := p.(error); !ok || !errors.Is(err, errVanished) {
+				panic(p)
+			}
 		}
 	}()
 	c := &Conductor{Store: store, Runner: d, Sensor: quiet{}}

@@ -5,12 +5,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bmoe/bmoe/planner"
-	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -46,56 +43,84 @@ func TestVerdicts(t *testing.T) {
 		{name: "slower", factor: 0.90, want: "worse", reason: "below the 2 % margin"},
 		{name: "the same", factor: 1.0, want: "equivalent", reason: "within 2 %"},
 		{name: "a little", factor: 1.02, want: "small", reason: "direction is known"},
-		{name: "lever did not act", factor: 1.1, want: "void", reason: "io-threads did not act: lanes is 1 in both arms",
-			tamper: func(r *record.StoredRun) { r.Run.Stats.Lanes = 1 }},
-		{name: "another knob differs", factor: 1.1, want: "void", reason: "the arms differ in cache-mb, io-threads, not in io-threads alone",
-			tamper: func(r *record.StoredRun) { r.Run.Config.CacheMB = 100 * r.Run.Config.IOThreads }},
-		{name: "the lever was resolved away", factor: 1.1, want: "void", reason: "io-threads resolved to the same value",
-			tamper: func(r *record.StoredRun) { r.Run.Config.IOThreads = 2 }},
-		{name: "an arm is not steady", factor: 1.1, want: "void", reason: "resolved to different cache-mb",
-			tamper: func(r *record.StoredRun) { r.Run.Config.CacheMB = r.Slot.Index }},
-		{name: "other tokens", factor: 1.1, want: "void", reason: "the tokens differ",
-			tamper: func(r *record.StoredRun) { r.Run.TokenHash = r.Slot.Arm }},
-		{name: "fewer tokens", factor: 1.1, want: "void", reason: "32 prompt and 64 decoded tokens against 32 and 60",
+		{
+			name: "lever did not act", factor: 1.1, want: "void", reason: "io-threads did not act: lanes is 1 in both arms",
+			tamper: func(r *record.StoredRun) { r.Run.Stats.Lanes = 1 },
+		},
+		{
+			name: "another knob differs", factor: 1.1, want: "void", reason: "the arms differ in cache-mb, io-threads, not in io-threads alone",
+			tamper: func(r *record.StoredRun) { r.Run.Config.CacheMB = 100 * r.Run.Config.IOThreads },
+		},
+		{
+			name: "the lever was resolved away", factor: 1.1, want: "void", reason: "io-threads resolved to the same value",
+			tamper: func(r *record.StoredRun) { r.Run.Config.IOThreads = 2 },
+		},
+		{
+			name: "an arm is not steady", factor: 1.1, want: "void", reason: "resolved to different cache-mb",
+			tamper: func(r *record.StoredRun) { r.Run.Config.CacheMB = r.Slot.Index },
+		},
+		{
+			name: "other tokens", factor: 1.1, want: "void", reason: "the tokens differ",
+			tamper: func(r *record.StoredRun) { r.Run.TokenHash = r.Slot.Arm },
+		},
+		{
+			name: "fewer tokens", factor: 1.1, want: "void", reason: "32 prompt and 64 decoded tokens against 32 and 60",
 			tamper: func(r *record.StoredRun) {
 				if r.Slot.Index == 7 {
 					r.Run.Measured.DecodeTokens = 60
 				}
-			}},
-		{name: "fewer experts", factor: 1.1, want: "void", reason: "experts routed against",
+			},
+		},
+		{
+			name: "fewer experts", factor: 1.1, want: "void", reason: "experts routed against",
 			tamper: func(r *record.StoredRun) {
 				if r.Slot.Arm == "4" {
 					r.Run.Stats.ExpertsRouted--
 				}
-			}},
-		{name: "killed", factor: 1.1, want: "void", reason: "every run of io-threads 4 was killed: killed by its memory limit",
+			},
+		},
+		{
+			name: "killed", factor: 1.1, want: "void", reason: "every run of io-threads 4 was killed: killed by its memory limit",
 			tamper: func(r *record.StoredRun) {
 				if r.Slot.Arm == "4" {
 					r.Run.State, r.Run.Error = record.StateKilled, "killed by its memory limit"
 				}
-			}},
-		{name: "killed at times", factor: 1.1, want: "undecided", reason: "5 pairs can give a 93.8 % interval at most; 6 are the fewest for 95.0 %; in 3 of 8 pairs a run died",
+			},
+		},
+		{
+			name: "killed at times", factor: 1.1, want: "undecided", reason: "5 pairs can give a 93.8 % interval at most; 6 are the fewest for 95.0 %; in 3 of 8 pairs a run died",
 			tamper: func(r *record.StoredRun) {
 				if r.Slot.Arm == "4" && r.Slot.Block < 3 {
 					r.Run.State = record.StateTimeout
 				}
-			}},
-		{name: "killed once", factor: 1.1, want: "better", reason: "in 1 of 8 pairs a run died",
+			},
+		},
+		{
+			name: "killed once", factor: 1.1, want: "better", reason: "in 1 of 8 pairs a run died",
 			tamper: func(r *record.StoredRun) {
 				if r.Slot.Arm == "4" && r.Slot.Block == 3 {
 					r.Run.State = record.StateFailed
 				}
-			}},
-		{name: "warm though cold was asked", factor: 1.1, want: "void", reason: "30 % of the model stayed in it",
+			},
+		},
+		{
+			name: "warm though cold was asked", factor: 1.1, want: "void", reason: "30 % of the model stayed in it",
 			change: func(q *Question) { q.CacheState = CacheCold },
-			tamper: func(r *record.StoredRun) { r.Run.EnvBefore.CachedModelFrac = 0.3 }},
-		{name: "cold and verified", factor: 1.1, want: "better", reason: "margin",
-			change: func(q *Question) { q.CacheState = CacheCold }},
-		{name: "cold and nobody knows", factor: 1.1, want: "void", reason: "nobody could verify",
+			tamper: func(r *record.StoredRun) { r.Run.EnvBefore.CachedModelFrac = 0.3 },
+		},
+		{
+			name: "cold and verified", factor: 1.1, want: "better", reason: "margin",
 			change: func(q *Question) { q.CacheState = CacheCold },
-			tamper: func(r *record.StoredRun) { r.Run.EnvBefore.CachedModelFrac = -1 }},
-		{name: "five pairs", factor: 1.1, want: "undecided", reason: "5 pairs can give a 93.8 % interval at most",
-			change: func(q *Question) { q.Pairs, q.ExactPairs = 5, true }},
+		},
+		{
+			name: "cold and nobody knows", factor: 1.1, want: "void", reason: "nobody could verify",
+			change: func(q *Question) { q.CacheState = CacheCold },
+			tamper: func(r *record.StoredRun) { r.Run.EnvBefore.CachedModelFrac = -1 },
+		},
+		{
+			name: "five pairs", factor: 1.1, want: "undecided", reason: "5 pairs can give a 93.8 % interval at most",
+			change: func(q *Question) { q.Pairs, q.ExactPairs = 5, true },
+		},
 	} {
 		q := lanesQuestion(t, 8, "1", "4")
 		if c.change != nil {
@@ -254,111 +279,6 @@ func TestBandIsJudged(t *testing.T) {
 	}
 }
 
-func planWith(point, lo, hi float64) planner.Plan {
-	c := baseConfig()
-	c.IOThreads, c.DenseWeights, c.ReleaseMmap, c.CacheMB = 4, "anon", true, 100
-	return planner.Plan{
-		Config:     c,
-		Decisions:  []planner.Decision{{Knob: "cache-mb", Value: "100", Provenance: planner.Operator}, {Knob: "dense-weights", Value: "anon", Provenance: planner.Derived}},
-		Prediction: planner.Prediction{DecodeSPerToken: planner.Estimate{Known: true, Point: point, Lo: lo, Hi: hi}},
-	}
-}
-
-func TestPlanTrial(t *testing.T) {
-	at := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		n             int
-		point, lo, hi float64
-		want          string
-	}{
-		{8, 0.05, 0.045, 0.055, "confirmed"},
-		{8, 0.03, 0.025, 0.035, "refuted"},
-		{8, 0.05, 0.05, 0.055, "undecided"},
-		{3, 0.05, 0.045, 0.055, "undecided"},
-		{8, 0.05, 0, 0, "void"},
-	} {
-		p := planWith(c.point, c.lo, c.hi)
-		q := PlanTrial(p, record.NewPrediction(p.Prediction, at), c.n)
-		q.At = at
-		e := register(t, q)
-		if len(e.Schedule) != c.n {
-			t.Errorf("%d runs were asked for, %d are scheduled", c.n, len(e.Schedule))
-		}
-		v := conduct(t, e, &engine{rng: rand.New(rand.NewPCG(1, 2)), noise: 0.003})
-		if got := v.Predictions[0]; got.Verdict != c.want {
-			t.Errorf("%+v: %s (%s)", c, got.Verdict, got.Reason)
-		}
-	}
-}
-
-func TestPlanArms(t *testing.T) {
-	p := planWith(1, 1, 1)
-	arms, allowed := PlanArms(p)
-	var names []string
-	for _, a := range arms {
-		names = append(names, a.Name)
-	}
-	want := []string{"plan", "mmap", "without dense-weights", "without release-mmap"} // io-threads is the default, cache-mb pinned
-	p.Config.IOThreads = 2
-	arms, allowed = PlanArms(p)
-	names = nil
-	for _, a := range arms {
-		names = append(names, a.Name)
-	}
-	want = append(want, "without io-threads")
-	if d := cmp.Diff(want, names); d != "" {
-		t.Error(d)
-	}
-	if arms[1].Config.MoeStream || arms[1].Config.Model != p.Config.Model {
-		t.Errorf("mmap arm: %+v", arms[1].Config)
-	}
-	if d := cmp.Diff([]string{"dense-weights", "release-mmap"}, allowed["without dense-weights"]); d != "" {
-		t.Error(d)
-	}
-	if d := cmp.Diff([]string{"release-mmap"}, allowed["without release-mmap"]); d != "" {
-		t.Error(d)
-	}
-	for _, a := range arms[1:] {
-		if d := config.Diff(&p.Config, &a.Config); len(d) == 0 {
-			t.Errorf("%s is the plan", a.Name)
-		}
-	}
-	if kept, left, err := Retain(append(arms, record.Arm{Name: "without ubatch"}), nil, MetricDecode); err != nil || len(kept) != len(arms) || cmp.Diff([]string{"ubatch"}, left) != "" {
-		t.Errorf("%d arms kept, %v left out, %v", len(kept), left, err)
-	}
-	if kept, _, err := Retain(arms, []string{"io-threads", "mmap"}, MetricDecode); err != nil || len(kept) != 3 {
-		t.Errorf("%d arms kept, %v", len(kept), err)
-	}
-	if _, _, err := Retain(arms, []string{"mmap", "ubatch"}, MetricDecode); err == nil || !strings.Contains(err.Error(), "mmap, dense-weights") {
-		t.Errorf("%v", err)
-	}
-	q := lanesQuestion(t, 8, "1", "4")
-	q.Kind, q.Lever, q.Arms, q.Baseline = KindEarns, "", arms, ArmMmap
-	q.Terms.Favour, q.Terms.Allowed = ArmPlan, allowed
-	e := register(t, q)
-	v := Judge(e, steady(e, map[string]float64{"plan": 2, "without dense-weights": 2, "without io-threads": 1.5, "without release-mmap": 2.5}, nil))
-	got := map[string]string{}
-	for _, c := range v.Comparisons {
-		if c.Arm != ArmPlan {
-			t.Errorf("a comparison is for %s", c.Arm)
-		}
-		got[c.Baseline] = c.Verdict
-	}
-	if d := cmp.Diff(map[string]string{"mmap": "better", "without dense-weights": "equivalent", "without io-threads": "better", "without release-mmap": "worse"}, got); d != "" {
-		t.Error(d)
-	}
-	v = Judge(e, steady(e, map[string]float64{"plan": 2}, func(r *record.StoredRun) {
-		if r.Slot.Arm == "without io-threads" {
-			r.Run.Config.Threads = 1
-		}
-	}))
-	for _, c := range v.Comparisons {
-		if (c.Verdict == "void") != (c.Baseline == "without io-threads") {
-			t.Errorf("%s: %s (%s)", c.Baseline, c.Verdict, c.Reason)
-		}
-	}
-}
-
 func TestContaminationsAreReported(t *testing.T) {
 	e := register(t, lanesQuestion(t, 8, "1", "4"))
 	v := Judge(e, steady(e, map[string]float64{"4": 1.1}, func(r *record.StoredRun) {
@@ -407,59 +327,5 @@ func TestDriftAndSlotAreReported(t *testing.T) {
 	}))
 	if !strings.Contains(strings.Join(v.Warnings, "\n"), "slot-effect: the first run of a block was -") {
 		t.Errorf("slot %+v, warnings %q", v.Slot, v.Warnings)
-	}
-}
-
-func TestRegister(t *testing.T) {
-	q := lanesQuestion(t, 6, "1", "2", "4", "8")
-	e, notes, err := Register(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.Pairs != 7 || len(e.Schedule) != 28 || !strings.Contains(notes[0], "6 pairs cannot decide 3 comparisons at 95.0 %: 7 are the fewest that can; raised to 7") {
-		t.Errorf("%d pairs, notes %q", e.Pairs, notes)
-	}
-	if e.ID == "" || e.ID != e.ContentID() {
-		t.Errorf("id %q is not the content's", e.ID)
-	}
-	for name, change := range map[string]func(*Question){
-		"seed": func(q *Question) { q.Seed++ }, "pairs": func(q *Question) { q.Pairs = 9 }, "margin": func(q *Question) { q.Margin = 0.03 },
-		"arm": func(q *Question) { q.Arms[1].Config.Threads = 3 }, "wait": func(q *Question) { q.Terms.EntryWaitS = 5 },
-		"band": func(q *Question) { q.Band = &record.Band{Lo: 0, Hi: 1} },
-	} {
-		other := lanesQuestion(t, 6, "1", "2", "4", "8")
-		change(&other)
-		if register(t, other).ID == e.ID {
-			t.Errorf("another %s leaves the id", name)
-		}
-	}
-	q = lanesQuestion(t, 8, "1", "4")
-	q.Band = &record.Band{Lo: 0.09, Hi: 0.11}
-	_, notes, err = Register(q)
-	if err != nil || !strings.Contains(strings.Join(notes, "\n"), "not likely to be confirmed") {
-		t.Errorf("a narrow band passes without a word: %q, %v", notes, err)
-	}
-	for name, change := range map[string]func(*Question){
-		"one arm": func(q *Question) { q.Arms = q.Arms[:1] }, "metric": func(q *Question) { q.Metric = "speed" },
-		"baseline": func(q *Question) { q.Baseline = "3" }, "cache": func(q *Question) { q.CacheState = "tepid" },
-		"looks": func(q *Question) { q.Looks = 3 }, "pairs": func(q *Question) { q.Pairs = 0 },
-		"two looks of three": func(q *Question) { q.Looks = 2; q.Arms = append(q.Arms, record.Arm{Name: "x"}) },
-	} {
-		q := lanesQuestion(t, 8, "1", "4")
-		change(&q)
-		if _, _, err := Register(q); err == nil {
-			t.Errorf("%s is not refused", name)
-		}
-	}
-}
-
-func TestTermsSurviveTheLedger(t *testing.T) {
-	q := lanesQuestion(t, 8, "1", "4")
-	q.Terms = Terms{Warmup: 2, EntryWaitS: 1.5, RunTimeoutS: 60, RunMemoryMB: 512, MaxTimeS: 9, Favour: "plan", Allowed: map[string][]string{"a": {"b"}}, NoiseSD: 0.01, NoiseSource: "x", Predict: "better"}
-	e := register(t, q)
-	got := TermsOf(&e)
-	got.MDE = 0
-	if d := cmp.Diff(q.Terms, got); d != "" {
-		t.Error(d)
 	}
 }

@@ -47,8 +47,10 @@ func TermsOf(e *record.Experiment) Terms {
 	return t
 }
 
-// EntryWait and RunTimeout as durations.
-func (t Terms) EntryWait() time.Duration  { return seconds(t.EntryWaitS) }
+// EntryWait is the longest wait for quiet before a run.
+func (t Terms) EntryWait() time.Duration { return seconds(t.EntryWaitS) }
+
+// RunTimeout is the longest a run may take.
 func (t Terms) RunTimeout() time.Duration { return seconds(t.RunTimeoutS) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
