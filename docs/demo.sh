@@ -76,8 +76,8 @@ fi
 
 # --- run, sweep, report -----------------------------------------------------
 
-common=(-m "$model" --moe-stream "${cap[@]}" -c 4096)
-step bin/bmoe run "${common[@]}" --auto --plan-explain -p "Once upon a time" -n 64 --ignore-eos --random-tokens 1
-step bin/bmoe sweep "${common[@]}" --lever io-threads --values 1,4 --pairs 6 -n 48 --ignore-eos --random-tokens 1
+common=(-m "$model" --moe-stream "${cap[@]}" --auto -c 1024)
+step bin/bmoe run "${common[@]}" --plan-explain -p "Once upon a time" -n 64 --ignore-eos --random-tokens 1
+step bin/bmoe sweep "${common[@]}" --lever io-threads --values 1,4 --pairs 6 -n 32 --ignore-eos --random-tokens 1
 step bin/bmoe report --out "$out/report"
 printf '\nthe report is in %s, everything measured in %s\n' "$out/report" "$BMOE_DB"

@@ -7,26 +7,32 @@
 prefix=$cache_base/llama.cpp-$LLAMA_RELEASE-source
 src=$cache/src
 
+# The work stays where it is until it is done: an interrupted build goes on.
+work=$cache_base/llama.cpp-$LLAMA_RELEASE-building
+
 build_source() {
 	[ -d "$prefix" ] && return
-	local tmp
-	tmp=$(mktemp -d "$cache_base/tmp.XXXXXX")
-	trap 'rm -rf "$tmp"' EXIT
-	git clone -q "$src" "$tmp/src"
-	git -C "$tmp/src" apply "$src"/.bmoe-patches/*.diff
-	cmake -S "$tmp/src" -B "$tmp/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	if [ ! -f "$work/ready" ]; then
+		rm -rf "$work"
+		mkdir -p "$work"
+		git clone -q "$src" "$work/src" 2>/dev/null
+		git -C "$work/src" apply "$src"/.bmoe-patches/*.diff
+		touch "$work/ready"
+	fi
+	cmake -S "$work/src" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
 		-DBUILD_SHARED_LIBS=ON -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_NATIVE=OFF \
 		-DGGML_OPENMP=OFF -DLLAMA_BUILD_COMMON=ON -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
 		-DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_APP=OFF \
-		-DCMAKE_INSTALL_RPATH="\$ORIGIN" -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON >"$tmp/log" 2>&1 &&
-		cmake --build "$tmp/build" -j "$jobs" >>"$tmp/log" 2>&1 || {
-		tail -n 30 "$tmp/log" >&2
-		die "llama.cpp $LLAMA_RELEASE did not build; the end of its log is above"
+		-DCMAKE_INSTALL_RPATH="\$ORIGIN" -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON >"$work/log" 2>&1 &&
+		cmake --build "$work/build" -j "$jobs" >>"$work/log" 2>&1 || {
+		grep -E 'error|FAILED' "$work/log" | tail -n 10 >&2
+		die "llama.cpp $LLAMA_RELEASE did not build" "its log is $work/log" "the same command goes on from there"
 	}
-	mkdir -p "$tmp/out/lib"
-	cp -a "$tmp"/build/bin/*."$so"* "$tmp/out/lib"
-	cp -a "$cache/include" "$src/LICENSE" "$tmp/out"
-	mv "$tmp/out" "$prefix"
+	mkdir -p "$work/out/lib"
+	cp -a "$work"/build/bin/*."$so"* "$work/out/lib"
+	cp -a "$cache/include" "$src/LICENSE" "$work/out"
+	mv "$work/out" "$prefix"
+	rm -rf "$work"
 }
 
 "$setup_dir/deps.sh" go gcc g++ npm git tar openssl cmake ninja

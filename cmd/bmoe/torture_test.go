@@ -1,0 +1,176 @@
+//go:build torture && linux
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	tortureKills = flag.Int("kills", 500, "signals sent in all")
+	tortureSeed  = flag.Uint64("torture-seed", 1, "seed of the moments and signals")
+	tortureOut   = flag.String("table", "", "markdown file whose generated region is rewritten")
+)
+
+// outcome counts one row of the table.
+type outcome struct {
+	what, survives  string
+	tried, survived int
+}
+
+// TestTorture kills and starves the built program and checks its ledger after
+// each blow. `make torture` runs it.
+func TestTorture(t *testing.T) {
+	var rows []*outcome
+	third := *tortureKills / 3
+	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+		r := newRack(t, *tortureSeed+uint64(i))
+		rows = append(rows, r.killSweeps(sig, third*2/3), r.killRuns(sig, third-third*2/3))
+	}
+	r := newRack(t, *tortureSeed+10)
+	rows = append(rows, r.fullDisk(10), r.modelDeleted(10), r.tightened(10), r.together(10))
+	for _, o := range rows {
+		t.Logf("%s: %d of %d", o.what, o.survived, o.tried)
+		if o.survived != o.tried {
+			t.Errorf("%s: %d of %d survived", o.what, o.survived, o.tried)
+		}
+	}
+	if *tortureOut != "" {
+		if err := writeTable(*tortureOut, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (o *outcome) count(t *testing.T, err error) {
+	o.tried++
+	if err != nil {
+		t.Errorf("%s, number %d: %v", o.what, o.tried, err)
+		return
+	}
+	o.survived++
+}
+
+// blow starts the program, sends sig after a random moment and waits for it.
+func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int, string) {
+	cmd, log := r.start(args...)
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Duration(r.rng.Int64N(int64(most)))):
+		_ = cmd.Process.Signal(sig)
+	}
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		_ = cmd.Process.Kill()
+		<-done
+		return -1, "did not end within 30 s of " + sig.String()
+	}
+	return cmd.ProcessState.ExitCode(), log.String()
+}
+
+// span is how long one undisturbed command takes here.
+func (r *rack) span(args ...string) time.Duration {
+	began := time.Now()
+	r.must(args...)
+	return time.Since(began)
+}
+
+func (r *rack) runArgs() []string {
+	return []string{"run", "-m", r.model, "--moe-stream", "--cache-mb", "2", "-p", "once", "-n", "16", "-c", "512", "--ignore-eos", "--random-tokens", "1"}
+}
+
+func (r *rack) killRuns(sig syscall.Signal, n int) *outcome {
+	o := &outcome{what: "run, " + signalName(sig), survives: "the ledger is sound, stored runs stay, no child, no temporary file"}
+	most := r.span(r.runArgs()...)
+	for range n {
+		code, log := r.blow(sig, most, r.runArgs()...)
+		err := r.check()
+		if err == nil && code == -1 && sig != syscall.SIGKILL {
+			err = fmt.Errorf("it was ended by the signal, not by itself: %s", log)
+		}
+		if left := r.leftovers(); err == nil && len(left) > 0 {
+			err = fmt.Errorf("left behind: %v", left)
+		}
+		o.count(r.t, err)
+	}
+	return o
+}
+
+func (r *rack) killSweeps(sig syscall.Signal, n int) *outcome {
+	o := &outcome{what: "sweep, " + signalName(sig), survives: "as a run, and the sweep goes on where it stopped"}
+	start := append(r.runArgs(), "--lever", "io-threads", "--values", "1,2", "--pairs", "6", "--warmup", "0", "--entry-wait", "0")
+	start[0] = "sweep"
+	most := r.span(r.runArgs()...) * 5 / 2
+	args := start
+	for range n {
+		code, log := r.blow(sig, most, args...)
+		err := r.check()
+		if err == nil && code != exitOK && code != exitInterrupted && sig != syscall.SIGKILL {
+			err = fmt.Errorf("exit %d: %s", code, log)
+		}
+		if left := r.leftovers(); err == nil && len(left) > 0 {
+			err = fmt.Errorf("left behind: %v", left)
+		}
+		o.count(r.t, err)
+		// What was stopped is resumed; what is finished is asked anew.
+		args = []string{"sweep", "--resume", "--entry-wait", "0"}
+		if r.finished() {
+			seed := fmt.Sprint(r.rng.IntN(1 << 30))
+			args = append(append([]string{}, start...), "--order-seed", seed)
+		}
+	}
+	if !r.finished() {
+		r.must("sweep", "--resume", "--entry-wait", "0")
+	}
+	return o
+}
+
+// finished says that no experiment waits to be resumed.
+func (r *rack) finished() bool {
+	if _, err := os.Stat(r.db); err != nil {
+		return true
+	}
+	_, log := r.do("experiments", "list")
+	return !strings.Contains(log, "left")
+}
+
+func signalName(s syscall.Signal) string {
+	switch s {
+	case syscall.SIGKILL:
+		return "SIGKILL"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	}
+	return "SIGINT"
+}
+
+// writeTable rewrites the region of the table in a document.
+func writeTable(path string, rows []*outcome) error {
+	const begin, end = "<!-- torture:begin -->\n", "<!-- torture:end -->"
+	raw, err := os.ReadFile(filepath.Join("..", "..", path))
+	if err != nil {
+		return err
+	}
+	head, rest, ok1 := strings.Cut(string(raw), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		return fmt.Errorf("%s has no region %s", path, strings.TrimSpace(begin))
+	}
+	var b strings.Builder
+	b.WriteString(head + begin + "| what was done | survived means | tried | survived |\n|---|---|---:|---:|\n")
+	for _, o := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %d | %d |\n", o.what, o.survives, o.tried, o.survived)
+	}
+	b.WriteString(end + tail)
+	return os.WriteFile(filepath.Join("..", "..", path), []byte(b.String()), 0o644)
+}
