@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/engine/internal/rpclink"
 	"github.com/bmoe/bmoe/planner/config"
 )
@@ -76,8 +77,8 @@ func TestServerKilledInAPrompt(t *testing.T) {
 }
 
 func TestServerThatHangsIsLost(t *testing.T) {
-	defer func(d time.Duration) { rpcTimeout = d }(rpcTimeout)
-	rpcTimeout = 3 * time.Second
+	defer func(d time.Duration) { rpcdev.Timeout = d }(rpcdev.Timeout)
+	rpcdev.Timeout = 3 * time.Second
 	srv := startRPC(t)
 	s, _ := openDevice(t, srv, func(*config.Config) {})
 	inThirdGraph(s, func() { _ = srv.cmd.Process.Signal(syscall.SIGSTOP) })
@@ -93,7 +94,7 @@ func TestServerThatHangsIsLost(t *testing.T) {
 func TestNoRoomOnTheDeviceAtItsTurn(t *testing.T) {
 	srv := startRPC(t)
 	s, model := openDevice(t, srv, func(c *config.Config) { c.PrefillBestEffort, c.SlotsOnDemand = true, true })
-	link := servers[srv.at].link
+	link := rpcdev.Known(srv.at).Link
 	link.Limit(1)
 	base := baseConfig(model)
 	base.UBatchSize = 128

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/planner/config"
 )
 
@@ -142,7 +143,7 @@ func TestBytesToDeviceCrossTheLink(t *testing.T) {
 	text := words(40)
 	before := int64(0)
 	got := generate(t, cfg, text, 2)
-	sent := servers[srv.at].link.Sent() - before
+	sent := rpcdev.Known(srv.at).Link.Sent() - before
 	if got.c.BytesToDevice == 0 || sent < got.c.BytesToDevice || sent > 4*got.c.BytesToDevice {
 		t.Errorf("%d bytes of experts counted, %d bytes of tensors sent", got.c.BytesToDevice, sent)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/engine/internal/rpclink"
 )
 
@@ -28,18 +29,18 @@ func noDevice(name string) bool { return name == "" || strings.EqualFold(name, "
 // deviceNamed finds a device. RPC servers' devices are counted in the order of
 // --rpc, whatever else this process has registered.
 func (s *Session) deviceNamed(ctx context.Context, name string) (llama.Device, *rpclink.Link, error) {
-	list, err := connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
+	list, err := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
 	if err != nil {
 		return llama.Device{}, nil, err
 	}
 	known := []string{}
 	n := 0
 	for _, srv := range list {
-		for _, d := range srv.devices {
-			if name == fmt.Sprintf("RPC%d", n) {
-				return d, srv.link, nil
+		for _, d := range srv.Devices {
+			if name == rpcdev.Name(n) {
+				return d, srv.Link, nil
 			}
-			known = append(known, fmt.Sprintf("RPC%d", n))
+			known = append(known, rpcdev.Name(n))
 			n++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmoe/bmoe/engine/internal/gguf"
 	"github.com/bmoe/bmoe/engine/internal/llama"
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/engine/internal/rpclink"
 )
 
@@ -88,13 +89,13 @@ func (p *placement) readSplit(ctx context.Context, s *Session) error {
 // all takes every device the run may use: the servers of --rpc first, as
 // llama.cpp does.
 func (p *placement) all(ctx context.Context, s *Session) error {
-	list, err := connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
+	list, err := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
 	if err != nil {
 		return err
 	}
 	for _, srv := range list {
-		for _, d := range srv.devices {
-			p.add(d, srv.link)
+		for _, d := range srv.Devices {
+			p.add(d, srv.Link)
 		}
 	}
 	infos, err := llama.Devices()

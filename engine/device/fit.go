@@ -1,0 +1,190 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bmoe/bmoe/engine/internal/llama"
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
+	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/planner/config"
+)
+
+// Share is what a fitted placement puts on one device, bytes.
+type Share struct {
+	Device  string `json:"device"`
+	Layers  int    `json:"layers"` // the output counts as one
+	Model   int64  `json:"model"`
+	Context int64  `json:"context"`
+	Compute int64  `json:"compute"`
+	Free    int64  `json:"free"`
+	Total   int64  `json:"total"`
+}
+
+// Placement is the capacity fitter's answer, made fit for streaming.
+type Placement struct {
+	GPULayers   int     `json:"gpu_layers"`
+	Shares      []Share `json:"shares"`
+	Overrides   string  `json:"overrides,omitempty"` // as --override-tensor takes it
+	HostExperts int64   `json:"host_experts"`        // bytes of routed experts left on the host
+	HostDense   int64   `json:"host_dense"`          // of other weights, by the model's own facts
+	HostContext int64   `json:"host_context"`
+	HostCompute int64   `json:"host_compute"`
+	SplitFFN    bool    `json:"split_ffn"` // a layer's experts were divided, and all brought to the host
+}
+
+// fitMargin is what is left free of a device: llama.cpp's own gibibyte, less on
+// a device on which that would be much.
+func fitMargin(free int64) int64 { return min(1<<30, free/8) }
+
+// Place asks llama.cpp's capacity fitter where the layers of a model fit, on
+// the named devices; with none named, on all that the configuration gives.
+func Place(ctx context.Context, m *model.Model, c config.Config, names []string) (*Placement, error) {
+	devs, known, err := choose(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	margins := make([]int64, len(devs))
+	for i, d := range devs {
+		info, err := d.Info()
+		if err != nil {
+			return nil, err
+		}
+		margins[i] = fitMargin(info.Free)
+	}
+	width := c.UBatchSize
+	if width == 0 {
+		width = 512
+	}
+	width = min(width, c.CtxSize)
+	f, err := llama.Fit(m.Shards[0], m.Layers, llama.ContextParams{
+		Ctx: c.CtxSize, Batch: max(c.BatchSize, width), UBatch: width,
+		FlashAttn: c.FlashAttn, TypeK: c.CacheTypeK, TypeV: c.CacheTypeV,
+	}, devs, margins)
+	if err != nil {
+		return nil, err
+	}
+	p := &Placement{GPULayers: f.GPULayers, HostContext: f.Host.Context, HostCompute: f.Host.Compute}
+	for i, r := range f.Devices {
+		p.Shares = append(p.Shares, Share{known[i], r.Layers, r.Model, r.Context, r.Compute, r.Free, r.Total})
+	}
+	return p, p.settle(m, f.Patterns)
+}
+
+// choose finds the devices to fit to.
+func choose(ctx context.Context, c config.Config, names []string) (devs []llama.Device, known []string, err error) {
+	wanted := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
+	list, err := rpcdev.Connect(ctx, c.RPC, int64(c.RPCMB)<<20)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := 0
+	for _, s := range list {
+		for _, d := range s.Devices {
+			if name := rpcdev.Name(n); wanted(name) {
+				devs, known = append(devs, d), append(known, name)
+			}
+			n++
+		}
+	}
+	infos, err := llama.Devices()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, i := range infos {
+		if (i.Kind != GPU && i.Kind != IGPU) || strings.HasPrefix(i.Name, "RPC") || !wanted(i.Name) {
+			continue
+		}
+		d, err := llama.FindDevice(i.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		devs, known = append(devs, d), append(known, i.Name)
+	}
+	if len(devs) == 0 {
+		return nil, nil, errors.New("there is no device to place layers on")
+	}
+	return devs, known, nil
+}
+
+var block = regexp.MustCompile(`^blk\.(\d+)\.`)
+
+// settle turns the fitter's patterns into what a streamed run can load: a layer
+// with part of its experts on the host has all of them there.
+func (p *Placement) settle(m *model.Model, patterns []string) error {
+	var host []*regexp.Regexp
+	var overrides []string
+	for _, text := range patterns {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("the capacity fitter's pattern %q: %w", text, err)
+		}
+		host, overrides = append(host, re), append(overrides, text+"=CPU")
+	}
+	first := m.Layers + 1 - p.GPULayers
+	left := func(layer int, name string) bool {
+		return layer < first || slices.ContainsFunc(host, func(re *regexp.Regexp) bool { return re.MatchString(name) })
+	}
+	kept, all := map[int]int{}, map[int]int{}
+	for i := range m.ExpertTensors {
+		t := &m.ExpertTensors[i]
+		all[t.Layer]++
+		if left(t.Layer, t.Name) {
+			kept[t.Layer]++
+		}
+	}
+	for layer := range m.Layers {
+		if kept[layer] > 0 && kept[layer] < all[layer] {
+			p.SplitFFN = true
+			overrides = append(overrides, fmt.Sprintf(`blk\.%d\.ffn_(up|down|gate_up|gate)_exps=CPU`, layer))
+		}
+	}
+	for i := range m.ExpertTensors {
+		t := &m.ExpertTensors[i]
+		if n := kept[t.Layer]; n > 0 && n < all[t.Layer] && !left(t.Layer, t.Name) {
+			p.shareOf(t.Layer, first).Model -= t.Bytes
+		}
+	}
+	p.Overrides = strings.Join(overrides, ",")
+	p.count(m, kept, left)
+	return nil
+}
+
+// shareOf is the device's share that a placed layer is in: devices take the
+// layers from first on in their order.
+func (p *Placement) shareOf(layer, first int) *Share {
+	end := first
+	for i := range p.Shares {
+		if end += p.Shares[i].Layers; layer < end {
+			return &p.Shares[i]
+		}
+	}
+	return &p.Shares[len(p.Shares)-1]
+}
+
+// count adds up what stays on the host.
+func (p *Placement) count(m *model.Model, kept map[int]int, left func(int, string) bool) {
+	for i := range m.ExpertTensors {
+		if t := &m.ExpertTensors[i]; kept[t.Layer] > 0 {
+			p.HostExperts += t.Bytes
+		}
+	}
+	for i := range m.Dense {
+		t := &m.Dense[i]
+		b := block.FindStringSubmatch(t.Name)
+		if b == nil { // the input stays with the host, the output goes
+			if strings.HasPrefix(t.Name, "token_embd") || p.GPULayers == 0 {
+				p.HostDense += t.Bytes
+			}
+			continue
+		}
+		if layer, _ := strconv.Atoi(b[1]); left(layer, t.Name) {
+			p.HostDense += t.Bytes
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/bmoe/bmoe/engine/device"
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
+	"github.com/bmoe/bmoe/engine/model"
+)
+
+// The capacity fitter fills a device that is capped below the model; what it
+// leaves is streamed, and the bits are the resident model's. What the fitter
+// projected is what the server then holds.
+func TestFittedPlacementIsLoadedAsProjected(t *testing.T) {
+	srv := startRPC(t)
+	spec := tiny("qwen3moe", "q8_0")
+	spec.Layers = 6
+	path := makeModel(t, "qwen3moe-six", spec)
+	m, err := model.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]bool{}
+	for _, cap := range []int{4, 16, 24, 40, 200} {
+		cfg := baseConfig(path)
+		cfg.RPC, cfg.RPCMB, cfg.UBatchSize = srv.at, cap, 128
+		p, err := device.Place(t.Context(), m, cfg, nil)
+		if err != nil {
+			t.Logf("%d MiB: %v", cap, err)
+			continue
+		}
+		seen[p.HostExperts] = true
+		share := p.Shares[0]
+		t.Logf("%d MiB: %d layers, overrides %q, device model %d context %d compute %d, host experts %d dense %d", cap, p.GPULayers, p.Overrides, share.Model, share.Context, share.Compute, p.HostExperts, p.HostDense)
+		if p.HostExperts < 0 || p.HostExperts > m.RoutedBytes() {
+			t.Errorf("%d bytes of experts left on the host of %d", p.HostExperts, m.RoutedBytes())
+		}
+		if p.GPULayers == 0 || p.HostExperts == 0 {
+			continue
+		}
+		want := generate(t, cfg, words(37), 16)
+		cfg.MoeStream, cfg.CacheMB = true, mib(p.HostExperts/4)
+		cfg.GPULayers, cfg.OverrideTensor = p.GPULayers, p.Overrides
+		s, err := Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatalf("%d MiB: %v", cap, err)
+		}
+		r, err := s.Generate(t.Context(), Request{Text: words(37), Predict: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, held := s.Counters(), rpcdev.Known(srv.at).Link.Held()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if r.LogitsHash != want.hash {
+			t.Errorf("%d MiB: logits differ from the resident model's", cap)
+		}
+		if c.Misses == 0 || c.DevicePlacedBytes == 0 {
+			t.Errorf("%d MiB: %d misses, %d bytes on the device", cap, c.Misses, c.DevicePlacedBytes)
+		}
+		projected := share.Model + share.Context + share.Compute
+		t.Logf("%d MiB: projected %d, held %d", cap, projected, held)
+		if off := held - projected; off > projected/50 || off < -projected/50 {
+			t.Errorf("%d MiB: the server holds %d bytes, %d were projected", cap, held, projected)
+		}
+	}
+	if len(seen) < 3 {
+		t.Errorf("the caps gave only %d different placements", len(seen))
+	}
+}

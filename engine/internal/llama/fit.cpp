@@ -1,0 +1,110 @@
+// The one place that touches llama.cpp's common library, which is C++ and not
+// linked: it is loaded when its answer is wanted.
+#include "capacity.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include <fit.h>
+#include "llama-ext.h"
+
+using fit_fn = common_params_fit_status (*)(const char *, llama_model_params *, llama_context_params *, float *,
+    llama_model_tensor_buft_override *, size_t *, uint32_t, const common_fit_extra_model *, ggml_log_level);
+using breakdown_fn = llama_memory_breakdown (*)(const llama_context *);
+
+static llama_context_params context_params(bm_project_params p) {
+    llama_context_params cp = llama_context_default_params();
+    cp.n_ctx = p.n_ctx; // never 0, which the fitter would take as the model's own
+    cp.n_batch = p.n_batch;
+    cp.n_ubatch = p.n_ubatch;
+    cp.flash_attn_type = (llama_flash_attn_type) p.flash_attn;
+    cp.type_k = (ggml_type) p.type_k;
+    cp.type_v = (ggml_type) p.type_v;
+    cp.n_outputs_max = 1; // as the session opens its context
+    cp.op_offload = false;
+    cp.no_perf = true;
+    return cp;
+}
+
+static void add(bm_fit_row & row, const llama_memory_breakdown_data & mem) {
+    row.model += (int64_t) mem.model;
+    row.context += (int64_t) mem.context;
+    row.compute += (int64_t) mem.compute;
+}
+
+// weigh asks what the fitted placement would hold where.
+static bool weigh(const char * path, llama_model_params mp, llama_context_params cp, const std::vector<ggml_backend_dev_t> & devs, bm_fit * out) {
+    static const breakdown_fn breakdown = (breakdown_fn) dlsym(RTLD_DEFAULT, "_Z26llama_get_memory_breakdownPK13llama_context");
+    mp.no_alloc = true;
+    mp.load_mode = LLAMA_LOAD_MODE_NONE;
+    llama_model * model = breakdown ? llama_model_load_from_file(path, mp) : nullptr;
+    if (!model) {
+        return false;
+    }
+    llama_context * ctx = llama_init_from_model(model, cp);
+    if (ctx) {
+        for (const auto & [buft, mem] : breakdown(ctx)) {
+            bm_fit_row * row = &out->host;
+            for (size_t i = 0; i < devs.size() - 1; i++) {
+                if (!ggml_backend_buft_is_host(buft) && ggml_backend_buft_get_device(buft) == devs[i]) {
+                    row = &out->rows[i];
+                }
+            }
+            add(*row, mem);
+        }
+        llama_free(ctx);
+    }
+    llama_model_free(model);
+    return ctx != nullptr;
+}
+
+static int fit(fit_fn run, const char * path, int layers, bm_project_params params, int * devices, int n, size_t * margins, bm_fit * out) {
+    std::vector<ggml_backend_dev_t> devs;
+    for (int i = 0; i < n; i++) {
+        ggml_backend_dev_t dev = ggml_backend_dev_get((size_t) devices[i]);
+        size_t free = 0, total = 0;
+        ggml_backend_dev_memory(dev, &free, &total);
+        out->rows[i].free = (int64_t) free;
+        out->rows[i].total = (int64_t) total;
+        devs.push_back(dev);
+    }
+    devs.push_back(nullptr);
+    llama_model_params mp = llama_model_default_params();
+    mp.devices = devs.data();
+    mp.use_extra_bufts = false; // repacked weights would be counted nowhere
+    llama_context_params cp = context_params(params);
+    std::vector<float> split(llama_max_devices(), 0.0f);
+    std::vector<llama_model_tensor_buft_override> overrides(llama_max_tensor_buft_overrides());
+    const int status = run(path, &mp, &cp, split.data(), overrides.data(), margins, cp.n_ctx, nullptr, GGML_LOG_LEVEL_ERROR);
+    if (status != COMMON_PARAMS_FIT_STATUS_SUCCESS) {
+        return status;
+    }
+    // Left at its default where everything fits, which means all.
+    out->n_gpu_layers = mp.n_gpu_layers < 0 ? layers + 1 : mp.n_gpu_layers;
+    for (int i = 0; i < n; i++) {
+        out->rows[i].layers = n == 1 ? out->n_gpu_layers : (int) split[i];
+    }
+    for (const auto * o = mp.tensor_buft_overrides; o && o->pattern && out->n_patterns < BM_FIT_PATTERNS; o++) {
+        snprintf(out->patterns[out->n_patterns++], sizeof out->patterns[0], "%s", o->pattern);
+    }
+    return weigh(path, mp, cp, devs, out) ? 0 : 2;
+}
+
+void bm_fit_run(const char * lib, const char * path, int layers, bm_project_params params, int * devices, int n, size_t * margins, bm_fit * out) {
+    memset(out, 0, sizeof *out);
+    out->status = 3;
+    void * handle = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+    const fit_fn run = handle ? (fit_fn) dlsym(handle, "_Z17common_fit_paramsPKcP18llama_model_paramsP20llama_context_paramsPfP32llama_model_tensor_buft_overridePmjPK22common_fit_extra_model14ggml_log_level") : nullptr;
+    if (!run || n > BM_FIT_DEVICES) {
+        return;
+    }
+    try {
+        out->status = fit(run, path, layers, params, devices, n, margins, out);
+    } catch (const std::exception & e) {
+        out->status = 2;
+    }
+}
