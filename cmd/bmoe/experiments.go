@@ -126,10 +126,10 @@ func listExperiments(ctx context.Context, a *app, asJSON bool) error {
 }
 
 func (l experimentLine) words() string {
-	switch {
-	case l.Status == "concluded":
+	switch l.Status {
+	case "concluded":
 		return fmt.Sprint(l.Verdicts)
-	case l.Status == "unfinished":
+	case "unfinished":
 		return fmt.Sprintf("%d runs left", l.Left)
 	}
 	return l.Status

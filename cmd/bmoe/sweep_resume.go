@@ -164,7 +164,8 @@ func (f *sweepFlags) differs(name string, e *record.Experiment) bool {
 	case "pairs":
 		return f.pairs > e.Pairs // fewer were raised
 	case "design":
-		return f.design != e.Design && !(f.design == experiments.DesignRandom && e.Design == experiments.DesignBlocks)
+		random := f.design == experiments.DesignRandom && len(e.Arms) > 2 // random means blocks then
+		return f.design != e.Design && !random
 	case "order-seed":
 		return f.orderSeed != e.Seed
 	case "metric":
