@@ -13,6 +13,7 @@ typedef struct {
     struct ggml_tensor * src; // the graph's own ids, to put back
     int32_t * slots;
     int asked;                // projections whose matmul was asked for since routing
+    bool reading;             // reads were under way when the routing was answered
     bool routed;              // the running graph's routing has been answered
     int n_proj;
 } layer_state;
@@ -149,7 +150,7 @@ static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
     l->ids.nb[2] = l->ids.nb[3] = l->ids.nb[1] * n;
     l->ids.data = l->slots;
     l->ids.buffer = t->buffer;
-    return bmoeRoute(h->handle, il, h->ids, k, n, l->slots);
+    return bmoeRoute(h->handle, il, h->ids, k, n, l->slots, &l->reading);
 }
 
 // matmul points an expert matmul at the slot ids and, when pipelining, waits
@@ -173,14 +174,16 @@ static bool matmul(bm_hook * h, struct ggml_tensor * t, const bm_expert * e) {
         t->src[2] = l->src;
     }
     l->asked++;
-    if (!h->pipeline) {
+    if (!h->pipeline || !l->reading) {
         return false;
     }
-    if (!bm_hook_aborted(h) && !bmoeWait(h->handle, e->layer, e->proj)) {
+    bool more = false;
+    if (!bm_hook_aborted(h) && !bmoeWait(h->handle, e->layer, e->proj, &more)) {
         bm_hook_abort(h, true);
         return false;
     }
-    return l->asked < l->n_proj;
+    // Every stop costs the threads a meeting: none when nothing is awaited.
+    return more && l->asked < l->n_proj;
 }
 
 static const struct { const char * name; int proj; } EXPERTS[] = {

@@ -26,8 +26,15 @@ type Router interface {
 	// of used experts; slots, of the same shape, takes what the expert matmuls
 	// are to index instead.
 	Route(layer int, ids []int32, used, tokens int, slots []int32) bool
-	// Wait is called before the matmul of a projection, when pipelining.
+	// Wait is called before the matmul of a projection, when pipelining and
+	// reads were under way when the layer was routed.
 	Wait(layer, proj int) bool
+	// Asked reports whether the routed layer asked for reads that have not been
+	// waited for; where it did not, its matmuls wait for nothing.
+	Asked() bool
+	// Reading reports whether any of them is still under way; where none is,
+	// the graph need not be interrupted at its next matmul.
+	Reading() bool
 	// Offloaded is called when a projection's matmul was handed to a device
 	// and the experts that were picked have been copied there.
 	Offloaded(layer, proj int)
@@ -82,20 +89,24 @@ func guard(r Router, ok *C.bool) {
 }
 
 //export bmoeRoute
-func bmoeRoute(handle C.uintptr_t, layer C.int, ids *C.int32_t, used, tokens C.int, slots *C.int32_t) (ok C.bool) {
+func bmoeRoute(handle C.uintptr_t, layer C.int, ids *C.int32_t, used, tokens C.int, slots *C.int32_t, reading *C.bool) (ok C.bool) {
 	r := cgo.Handle(handle).Value().(Router)
 	defer guard(r, &ok)
 	n := int(used) * int(tokens)
 	in := unsafe.Slice((*int32)(unsafe.Pointer(ids)), n)
 	out := unsafe.Slice((*int32)(unsafe.Pointer(slots)), n)
-	return C.bool(r.Route(int(layer), in, int(used), int(tokens), out))
+	ok = C.bool(r.Route(int(layer), in, int(used), int(tokens), out))
+	*reading = C.bool(r.Asked())
+	return ok
 }
 
 //export bmoeWait
-func bmoeWait(handle C.uintptr_t, layer, proj C.int) (ok C.bool) {
+func bmoeWait(handle C.uintptr_t, layer, proj C.int, reading *C.bool) (ok C.bool) {
 	r := cgo.Handle(handle).Value().(Router)
 	defer guard(r, &ok)
-	return C.bool(r.Wait(int(layer), int(proj)))
+	ok = C.bool(r.Wait(int(layer), int(proj)))
+	*reading = C.bool(r.Reading())
+	return ok
 }
 
 //export bmoeOffloaded

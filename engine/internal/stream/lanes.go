@@ -208,6 +208,16 @@ func (l *lanes) expectIn(set, proj, n int) *batch {
 // pending reports whether the projection's batch has not been waited for.
 func (l *lanes) pending(proj int) bool { return l.sets[l.now][proj].open }
 
+// any reports whether a batch of the current layer is so.
+func (l *lanes) any(so func(*batch) bool) bool {
+	for p := range l.sets[l.now] {
+		if so(&l.sets[l.now][p]) {
+			return true
+		}
+	}
+	return false
+}
+
 // wait blocks until the projection's batch is done.
 func (l *lanes) wait(proj int) error {
 	b := &l.sets[l.now][proj]

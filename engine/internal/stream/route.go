@@ -154,6 +154,15 @@ func (s *Stream) Wait(layer, proj int) bool {
 	return err == nil
 }
 
+// Asked reports whether reads of the layer that was routed last are not waited
+// for yet.
+func (s *Stream) Asked() bool { return s.lanes.any(func(b *batch) bool { return b.open }) }
+
+// Reading reports whether any of them is still under way.
+func (s *Stream) Reading() bool {
+	return s.lanes.any(func(b *batch) bool { return b.open && b.left.Load() > 0 })
+}
+
 func (s *Stream) waitAll(layer int) error {
 	began := time.Now()
 	for _, p := range execOrder {
