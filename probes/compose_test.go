@@ -162,8 +162,10 @@ func TestProbeStopsWhenCancelled(t *testing.T) {
 }
 
 func TestLearningThatFailsCostsOnlyItsFacts(t *testing.T) {
-	p, err := Probe(t.Context(), written(t, nil), Options{NoIO: true, Host: recorded(t, "container-v2", nil),
-		Learn: func(context.Context, *model.Model, *planner.Profile) error { return errors.New("database is corrupt") }})
+	p, err := Probe(t.Context(), written(t, nil), Options{
+		NoIO: true, Host: recorded(t, "container-v2", nil),
+		Learn: func(context.Context, *model.Model, *planner.Profile) error { return errors.New("database is corrupt") },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

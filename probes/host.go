@@ -83,11 +83,6 @@ func (h *Host) list(dir string) []string {
 	return names
 }
 
-func (h *Host) exists(name string) bool {
-	_, err := fs.Stat(h.Files, clean(name))
-	return err == nil
-}
-
 func clean(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+name), "/")
 }

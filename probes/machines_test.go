@@ -147,8 +147,8 @@ func TestMemoryOfBrokenTrees(t *testing.T) {
 		{"empty meminfo", "desktop-swap-disk", map[string]*string{"proc/meminfo": text("")}, -1, "swap", "no readable line"},
 		{"garbled meminfo", "laptop-zram", map[string]*string{"proc/meminfo": text("MemTotal: lots\nMemAvailable: -5 kB\n\x00\xff")}, -1, "compress", "no readable line"},
 		{"old kernel without MemAvailable", "desktop-swap-disk", map[string]*string{
-			"proc/meminfo": text("MemTotal: 4194304 kB\nMemFree: 1048576 kB\nCached: 1048576 kB\nShmem: 524288 kB\nSwapFree: 1024 kB\n")},
-			1536 * mib, "swap", "no MemAvailable"},
+			"proc/meminfo": text("MemTotal: 4194304 kB\nMemFree: 1048576 kB\nCached: 1048576 kB\nShmem: 524288 kB\nSwapFree: 1024 kB\n"),
+		}, 1536 * mib, "swap", "no MemAvailable"},
 		{"no control groups", "desktop-swap-disk", map[string]*string{"proc/self/cgroup": nil}, 18 * gib, "swap", "MemAvailable"},
 		{"garbled cgroup file", "desktop-swap-disk", map[string]*string{"proc/self/cgroup": text("what is this")}, -1, "unknown", "no readable line"},
 		{"empty mountinfo", "container-v2", map[string]*string{"proc/self/mountinfo": text("\n")}, -1, "unknown", "mountinfo"},
@@ -161,9 +161,11 @@ func TestMemoryOfBrokenTrees(t *testing.T) {
 		{"garbled swaps", "desktop-swap-disk", map[string]*string{"proc/swaps": text("???")}, 18 * gib, "unknown", "MemAvailable"},
 		{"no swaps file", "desktop-swap-disk", map[string]*string{"proc/swaps": nil}, 18 * gib, "none", "MemAvailable"},
 		{"group forbids the compressed pool", "laptop-zswap", map[string]*string{
-			"sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/run.scope/memory.zswap.max": text("0\n")}, 18 * gib, "swap", ""},
+			"sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/run.scope/memory.zswap.max": text("0\n"),
+		}, 18 * gib, "swap", ""},
 		{"address space limit", "desktop-swap-disk", map[string]*string{
-			"proc/self/limits": text("Max address space         2147483648           2147483648           bytes\n")}, 2*gib - 1200000*kib, "swap", "address space"},
+			"proc/self/limits": text("Max address space         2147483648           2147483648           bytes\n"),
+		}, 2*gib - 1200000*kib, "swap", "address space"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

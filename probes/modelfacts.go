@@ -72,7 +72,8 @@ func layersOf(m *model.Model) perLayer {
 func denseSplit(m *model.Model) (read, row int64) {
 	for i := range m.Dense {
 		t := &m.Dense[i]
-		if slices.Contains(rowTables, t.Name) && !(m.TiedHead && t.Name == "token_embd.weight") {
+		isHead := m.TiedHead && t.Name == "token_embd.weight"
+		if slices.Contains(rowTables, t.Name) && !isHead {
 			row += t.Bytes
 			continue
 		}

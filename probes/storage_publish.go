@@ -28,7 +28,7 @@ func (p *storageProbe) publish(c *curve, direct bool, lanes int, d *deck) {
 	if spread > spreadNotice {
 		p.notes = append(p.notes, fmt.Sprintf("wide spread: its samples differ by %.0f %%", 100*spread))
 	}
-	if smallest < decidingMost && d.rounds == 0 {
+	if smallest < decidingMost && smallest < int64(len(d.windows))*d.size {
 		p.notes = append(p.notes, "samples ended by time, the drive being slow")
 	}
 	if d.rounds > 0 {

@@ -44,8 +44,9 @@ func (p *storageProbe) screen(ctx context.Context, s *sampler, d *deck, c *curve
 // short ones.
 func (p *storageProbe) decide(ctx context.Context, s *sampler, d *deck, lanes int, c *curve) error {
 	var long []sample
+	bytes := min(decidingMost, int64(len(d.windows))*d.size) // of a small file no part twice in one sample
 	for range repeats {
-		got, err := s.run(ctx, request{deck: d, lanes: lanes, bytes: decidingMost, box: p.times.decide})
+		got, err := s.run(ctx, request{deck: d, lanes: lanes, bytes: bytes, box: p.times.decide})
 		if err != nil {
 			return fmt.Errorf("the deciding sample, %d lanes: %w", lanes, err)
 		}

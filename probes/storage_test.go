@@ -189,8 +189,10 @@ func TestStorageCancelled(t *testing.T) {
 	d := newFakeDrive(2e9)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	p := &storageProbe{drive: d, now: d.now, page: 4096, times: defaultTimes(), budget: 1 << 30,
-		target: target{extents: []extent{{0, d.length}}, slice: testSlice}}
+	p := &storageProbe{
+		drive: d, now: d.now, page: 4096, times: defaultTimes(), budget: 1 << 30,
+		target: target{extents: []extent{{0, d.length}}, slice: testSlice},
+	}
 	unknown(t, p.run(ctx).Curve, "canceled")
 	if d.open != 0 {
 		t.Errorf("left %d lanes open", d.open)

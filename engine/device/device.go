@@ -88,7 +88,7 @@ const (
 	WideTokens  = 128
 	repeatLeast = 3
 	repeatMost  = 30
-	repeatFor   = 0.018   // seconds of passes per rate
+	repeatFor   = 0.012   // seconds of passes per rate
 	passMost    = 0.04    // seconds of one pass
 	wideFlops   = 1 << 30 // work of one wide pass, at most
 )

@@ -79,12 +79,11 @@ func Place(ctx context.Context, m *model.Model, c config.Config, names []string)
 // choose finds the devices to fit to.
 func choose(ctx context.Context, c config.Config, names []string) (devs []llama.Device, known []string, err error) {
 	wanted := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
-	list, err := rpcdev.Connect(ctx, c.RPC, int64(c.RPCMB)<<20)
-	if err != nil {
-		return nil, nil, err
-	}
 	n := 0
-	for _, s := range list {
+	for _, s := range rpcdev.Connect(ctx, c.RPC, int64(c.RPCMB)<<20) {
+		if s.Err != nil {
+			return nil, nil, s.Err
+		}
 		for _, d := range s.Devices {
 			if name := rpcdev.Name(n); wanted(name) {
 				devs, known = append(devs, d), append(known, name)

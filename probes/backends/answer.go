@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 
 	"github.com/bmoe/bmoe/engine/device"
@@ -25,6 +26,7 @@ type answer struct {
 	Report     *device.Report     `json:"report"`
 	Projection *device.Projection `json:"projection,omitempty"`
 	ProjectErr string             `json:"project_err,omitempty"`
+	Placement  *device.Placement  `json:"placement,omitempty"` // of the fitter's child, which has nothing else
 }
 
 // Child is a child's whole side: it measures the device called name for the
@@ -55,6 +57,10 @@ func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, ou
 
 // ask measures in this process.
 func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*answer, error) {
+	if names, ok := strings.CutPrefix(name, fitter); ok {
+		p, err := device.Place(ctx, m, cfg, strings.Split(names, "+"))
+		return &answer{Placement: p}, err
+	}
 	h := probes.Local()
 	for _, at := range endpoints(cfg.RPC) {
 		if err := device.RegisterRPC(at); err != nil {
@@ -85,8 +91,8 @@ func threads(h *probes.Host, cfg config.Config) int {
 	if cfg.Threads > 0 {
 		return cfg.Threads
 	}
-	cores := h.Cores().Physical.Or(1)
-	return int(max(1, cores))
+	cores := int(h.Cores().Physical.Or(1))
+	return max(1, min(cores, runtime.NumCPU())) // NumCPU: those this process may use
 }
 
 // endpoints splits a --rpc list.

@@ -51,7 +51,7 @@ func (e *Engine) ask(ctx context.Context, m *model.Model, cfg config.Config, nam
 		return nil, err
 	}
 	var a answer
-	if err := json.Unmarshal(out, &a); err != nil || a.Report == nil {
+	if err := json.Unmarshal(out, &a); err != nil || (a.Report == nil && a.Placement == nil) {
 		return nil, fmt.Errorf("its probe answered with something else: %.60q", out)
 	}
 	return &a, nil
@@ -131,14 +131,4 @@ func projected(p *device.Projection, name string) (contextBytes int64, compute [
 		}
 	}
 	return contextBytes, compute
-}
-
-// Placement is not asked where there is no device to place anything on.
-func (e *Engine) Placement(_ context.Context, _ *model.Model, _ config.Config, devices []planner.Device) planner.PlacementFacts {
-	if len(devices) == 0 {
-		f := probes.UnknownPlacement("there is no device to place layers on", "")
-		f.Asked = planner.MeasuredFact(false, 0, "there is no device to place layers on")
-		return f
-	}
-	return probes.UnknownPlacement("llama.cpp's capacity fitter was not asked", "`--gpu-layers` by hand, compared")
 }

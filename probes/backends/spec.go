@@ -16,7 +16,7 @@ import (
 const (
 	// sweepBytes of weights are gone through one token wide: more than a
 	// processor's caches hold, so that the rate is memory's.
-	sweepBytes = 64 << 20
+	sweepBytes = 48 << 20
 	// denseRows and the like stand in for an expert where a model has none.
 	denseExperts = 8
 )
