@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Exit codes, for scripts.
@@ -55,6 +56,8 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 		code, hint = coded.code, coded.hint
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		code = exitInterrupted
+	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
+		code, hint = exitUsage, "`bmoe --help` lists the commands"
 	}
 	fmt.Fprintf(stderr, "bmoe: %v\n", err)
 	if hint != "" {

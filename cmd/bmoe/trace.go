@@ -24,6 +24,8 @@ func newTraceCommand(a *app) *cobra.Command {
 		Short: "work with routing traces",
 		Long: `A routing trace is the CSV that ` + "`bmoe run --route-trace FILE`" + ` writes: which
 experts each token picked, layer by layer.`,
+		Example: `  bmoe run -m model.gguf -p "Once upon a time" --moe-stream --route-trace routes.csv
+  bmoe trace replay routes.csv --policy a2d,lru,belady`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return usageError{fmt.Errorf("trace needs a command, got %q", strings.Join(args, " ")), "type `bmoe trace replay FILE`"}
 		},
