@@ -138,7 +138,12 @@ func (s *sweeper) conditions(k *asked) error {
 		Warmup: f.warmup, EntryWaitS: f.entryWait.Seconds(), RunTimeoutS: f.runTimeout.Seconds(),
 		RunMemoryMB: f.runMemory, MaxTimeS: f.maxTime.Seconds(), Predict: f.predict,
 	}
-	if f.cacheState == experiments.CacheCold && !s.changed("warmup") {
+	if f.runMemory > 0 && experiments.CanDrop && !s.changed("cache-state") {
+		// Pages that are cached already were charged to whoever read them.
+		k.q.CacheState = experiments.CacheCold
+		k.notes = append(k.notes, "--run-memory-mb counts only what a run reads itself: each starts with --cache-state cold")
+	}
+	if k.q.CacheState == experiments.CacheCold && !s.changed("warmup") {
 		k.q.Terms.Warmup = 0
 	}
 	if f.predict != "" {
