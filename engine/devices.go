@@ -29,20 +29,10 @@ func noDevice(name string) bool { return name == "" || strings.EqualFold(name, "
 // deviceNamed finds a device. RPC servers' devices are counted in the order of
 // --rpc, whatever else this process has registered.
 func (s *Session) deviceNamed(ctx context.Context, name string) (llama.Device, *rpclink.Link, error) {
-	list, err := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
-	if err != nil {
-		return llama.Device{}, nil, err
-	}
-	known := []string{}
-	n := 0
-	for _, srv := range list {
-		for _, d := range srv.Devices {
-			if name == rpcdev.Name(n) {
-				return d, srv.Link, nil
-			}
-			known = append(known, rpcdev.Name(n))
-			n++
-		}
+	list := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
+	dev, link, known, err := rpcdev.Find(list, name)
+	if link != nil || err != nil {
+		return dev, link, err
 	}
 	infos, err := llama.Devices()
 	if err != nil {

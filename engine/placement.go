@@ -89,11 +89,10 @@ func (p *placement) readSplit(ctx context.Context, s *Session) error {
 // all takes every device the run may use: the servers of --rpc first, as
 // llama.cpp does.
 func (p *placement) all(ctx context.Context, s *Session) error {
-	list, err := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
-	if err != nil {
-		return err
-	}
-	for _, srv := range list {
+	for _, srv := range rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20) {
+		if srv.Err != nil {
+			return srv.Err
+		}
 		for _, d := range srv.Devices {
 			p.add(d, srv.Link)
 		}

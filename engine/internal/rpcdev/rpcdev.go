@@ -18,6 +18,7 @@ import (
 type Server struct {
 	Link    *rpclink.Link
 	Devices []llama.Device
+	Err     error // nothing answers there; it then counts as one device
 }
 
 // Timeout is how long a server may take to answer before it counts as lost. It
@@ -30,8 +31,9 @@ var (
 )
 
 // Connect registers the servers of a --rpc list, in its order, each bounded to
-// maxBytes (0: as much as it reports).
-func Connect(ctx context.Context, list string, maxBytes int64) ([]*Server, error) {
+// maxBytes (0: as much as it reports). A server that does not answer is in the
+// list with its error.
+func Connect(ctx context.Context, list string, maxBytes int64) []*Server {
 	mu.Lock()
 	defer mu.Unlock()
 	var out []*Server
@@ -41,11 +43,11 @@ func Connect(ctx context.Context, list string, maxBytes int64) ([]*Server, error
 		}
 		s, err := connect(ctx, at, maxBytes)
 		if err != nil {
-			return nil, err
+			s = &Server{Err: err}
 		}
 		out = append(out, s)
 	}
-	return out, nil
+	return out
 }
 
 // Known is the registered server at an address, or nil.
@@ -75,8 +77,29 @@ func connect(ctx context.Context, at string, maxBytes int64) (*Server, error) {
 		_ = link.Close()
 		return nil, fmt.Errorf("--rpc %s: %w", at, err)
 	}
-	servers[at] = &Server{link, devs}
+	servers[at] = &Server{Link: link, Devices: devs}
 	return servers[at], nil
+}
+
+// Find looks a device up by its name in a list of servers; known are the names
+// there are.
+func Find(list []*Server, name string) (dev llama.Device, link *rpclink.Link, known []string, err error) {
+	for _, s := range list {
+		if s.Err != nil {
+			if Name(len(known)) == name {
+				return llama.Device{}, nil, known, s.Err
+			}
+			known = append(known, Name(len(known)))
+			continue
+		}
+		for _, d := range s.Devices {
+			if Name(len(known)) == name {
+				return d, s.Link, known, nil
+			}
+			known = append(known, Name(len(known)))
+		}
+	}
+	return llama.Device{}, nil, known, nil
 }
 
 // Name is what the n-th device of a --rpc list is called, whatever else this
