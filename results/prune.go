@@ -71,14 +71,11 @@ func before(ctx context.Context, tx *sql.Tx, at string) (runs string, args []any
 	if at == "" {
 		return "SELECT id FROM run", nil, nil
 	}
-	var normal sql.NullString
-	if err := tx.QueryRowContext(ctx, "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?)", at).Scan(&normal); err != nil {
+	normal, err := normalTime(ctx, tx, at)
+	if err != nil {
 		return "", nil, err
 	}
-	if !normal.Valid {
-		return "", nil, fmt.Errorf("%q is neither a date nor an RFC 3339 time: %w", at, ErrInvalid)
-	}
-	return "SELECT id FROM run WHERE started_at < ?1", []any{normal.String}, nil
+	return "SELECT id FROM run WHERE started_at < ?1", []any{normal}, nil
 }
 
 type pruneStep struct{ table, content, cond string }

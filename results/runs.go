@@ -118,16 +118,33 @@ func (s *Store) where(ctx context.Context, f RunFilter) (cond string, args []any
 	if f.State != "" {
 		add("r.state = ?", f.State)
 	}
-	if f.Since != "" {
-		add("r.started_at >= strftime('%Y-%m-%dT%H:%M:%fZ', ?)", f.Since)
-	}
-	if f.Until != "" {
-		add("r.started_at < strftime('%Y-%m-%dT%H:%M:%fZ', ?)", f.Until)
+	for _, limit := range []struct{ cond, text string }{{"r.started_at >= ?", f.Since}, {"r.started_at < ?", f.Until}} {
+		if limit.text == "" {
+			continue
+		}
+		at, err := normalTime(ctx, s.reader, limit.text)
+		if err != nil {
+			return "", nil, err
+		}
+		add(limit.cond, at)
 	}
 	if !f.IncludeVoid {
 		cond += " AND NOT EXISTS (SELECT 1 FROM event v WHERE v.kind = 'void' AND v.subject IN (r.id, r.experiment_id))"
 	}
 	return cond, args, nil
+}
+
+// normalTime writes a date or an RFC 3339 time as the time columns do.
+func normalTime(ctx context.Context, q queryer, text string) (string, error) {
+	var at sql.NullString
+	if err := q.QueryRowContext(ctx, "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?)", text).Scan(&at); err != nil {
+		return "", err
+	}
+	// SQLite also understands "now" and bare numbers, which are no times here.
+	if !at.Valid || len(text) < len("2006-01-02") || text[4] != '-' {
+		return "", fmt.Errorf("%q is neither a date nor an RFC 3339 time: %w", text, ErrInvalid)
+	}
+	return at.String, nil
 }
 
 // Runs returns the runs a filter chooses, oldest first. They share plans and

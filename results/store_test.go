@@ -112,6 +112,11 @@ func TestRunFilter(t *testing.T) {
 			t.Errorf("%s: %d runs, %v; want %d", c.name, len(got), err, c.want)
 		}
 	}
+	for _, when := range []string{"yesterday", "now", "2026", "2026-13-01", "12:00:00.1"} {
+		if _, err := s.Runs(ctx, RunFilter{Since: when}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("since %s: %v", when, err)
+		}
+	}
 	if _, err := s.Runs(ctx, RunFilter{Experiment: "zz"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("unknown experiment: %v", err)
 	}

@@ -142,6 +142,11 @@ func dbExport(ctx context.Context, a *app, f exportFlags) error {
 		}
 		f.filter.Samples = f.format == "parquet" || f.format == "jsonl"
 		l, err := s.Ledger(ctx, f.filter)
+		for _, kind := range []error{results.ErrInvalid, results.ErrNotFound, results.ErrAmbiguous} {
+			if errors.Is(err, kind) { // of a flag: the export itself needs nothing by name
+				return usageError{err, "`bmoe db list` and `bmoe report` show what there is"}
+			}
+		}
 		if err != nil {
 			return ledgerFault(err)
 		}

@@ -162,6 +162,8 @@ func TestDBBadInput(t *testing.T) {
 		"merge nothing":   {[]string{"db", "merge", good, filepath.Join(dir, "absent.db")}, exitFailure, "no database to merge from"},
 		"format":          {[]string{"db", "export", "--db", good, "--format", "xml"}, exitUsage, `--format "xml"`},
 		"parquet no path": {[]string{"db", "export", "--db", good, "--format", "parquet"}, exitUsage, "give -o a path"},
+		"export whose":    {[]string{"db", "export", "--db", good, "--format", "csv", "--machine", "zz"}, exitUsage, "not found"},
+		"export when":     {[]string{"db", "export", "--db", good, "--format", "csv", "--since", "soon"}, exitUsage, "neither a date"},
 		"prune nothing":   {[]string{"db", "prune", "--db", good}, exitUsage, "nothing is named"},
 		"prune when":      {[]string{"db", "prune", "--db", good, "--text", "--before", "soon"}, exitUsage, "neither a date"},
 		"import text":     {[]string{"db", "import", "--db", good, text}, exitFailure, "line 1: not a llama-bench row"},
