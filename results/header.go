@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // appID marks our files in SQLite's header: "bmoe".
@@ -20,7 +21,20 @@ const (
 // inspect looks at a file before SQLite does, so that nothing of a file that is
 // not ours is ever touched. It reports whether there is a ledger: a missing or
 // empty file is none, and fine.
+//
+// Another program may be making the file, or folding its log into it, while we
+// look: what seems cut short is looked at again before it is said to be.
 func inspect(path string) (exists bool, err error) {
+	for try := 0; ; try++ {
+		exists, err = look(path)
+		if try == 15 || !errors.Is(err, ErrTruncated) {
+			return exists, err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func look(path string) (exists bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -44,10 +58,13 @@ func inspect(path string) (exists bool, err error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return false, err
 	}
-	return true, judgeHeader(path, head[:n], info.Size(), walSize(path))
+	if info, err = f.Stat(); err != nil { // it may have grown since
+		return false, err
+	}
+	return true, judgeHeader(path, head[:n], info.Size(), max(sizeOf(path+"-wal"), sizeOf(path+"-journal")))
 }
 
-func judgeHeader(path string, head []byte, size, wal int64) error {
+func judgeHeader(path string, head []byte, size, journal int64) error {
 	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
 		return &Fault{Path: path, Kind: ErrNotDatabase, Detail: "wrong magic", Hint: "give --db another path"}
 	}
@@ -63,8 +80,8 @@ func judgeHeader(path string, head []byte, size, wal int64) error {
 	}
 	pages := int64(binary.BigEndian.Uint32(head[28:]))
 	current := binary.BigEndian.Uint32(head[24:]) == binary.BigEndian.Uint32(head[92:])
-	// While a write-ahead log exists the missing pages may be in it.
-	if want := page * pages; current && wal == 0 && size < want {
+	// While a log or a journal exists the missing pages may be in it, or coming.
+	if want := page * pages; current && journal == 0 && size < want {
 		return truncated(path, size, want)
 	}
 	return nil
@@ -77,8 +94,10 @@ func truncated(path string, size, want int64) error {
 	}
 }
 
-func walSize(path string) int64 {
-	info, err := os.Stat(path + "-wal")
+func walSize(path string) int64 { return sizeOf(path + "-wal") }
+
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0
 	}
