@@ -64,7 +64,7 @@ func fill(path string, spare int) {
 
 // modelDeleted unlinks or cuts the model while a run reads it.
 func (r *rack) modelDeleted(n int) *outcome {
-	o := &outcome{what: "run, its model deleted or cut short meanwhile", survives: "it finishes, or says so with exit 1; no signal ends it"}
+	o := &outcome{what: "run, its model deleted or cut short meanwhile", survives: "it finishes, or says so and ends with exit 1 (2 when it had not begun)"}
 	kept := r.model
 	defer func() { r.model = kept }()
 	raw, err := os.ReadFile(kept)
@@ -86,7 +86,7 @@ func (r *rack) modelDeleted(n int) *outcome {
 		}
 		_ = cmd.Wait()
 		err := r.check()
-		if code := cmd.ProcessState.ExitCode(); err == nil && code != exitOK && code != exitFailure {
+		if code := cmd.ProcessState.ExitCode(); err == nil && (code != exitOK && code != exitFailure && code != exitUsage || strings.Contains(log.String(), "goroutine ")) {
 			err = fmt.Errorf("exit %d (%v): %s", code, cmd.ProcessState, log)
 		}
 		o.count(r.t, err)

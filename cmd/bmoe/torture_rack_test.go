@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -168,12 +169,13 @@ func (r *rack) stored() (int, error) {
 	return 0, fmt.Errorf("db info names no table of runs: %s", log)
 }
 
-// leftovers are the temporary files that stayed.
+// leftovers are the temporary files that stayed. The lock that keeps two
+// experiments apart is a file that is never removed: who holds it is what counts.
 func (r *rack) leftovers() []string {
 	var out []string
 	for _, pattern := range []string{filepath.Join(r.temp, "*"), r.db + "*tmp*", filepath.Join(r.dir, ".*")} {
 		m, _ := filepath.Glob(pattern)
 		out = append(out, m...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(path string) bool { return filepath.Base(path) == "bmoe-experiment.lock" })
 }

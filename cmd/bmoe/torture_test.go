@@ -58,6 +58,9 @@ func (o *outcome) count(t *testing.T, err error) {
 	o.survived++
 }
 
+// startUp is what the program may take before it answers signals itself.
+const startUp = 250 * time.Millisecond
+
 // blow starts the program, sends sig after a random moment and waits for it.
 func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int, string) {
 	cmd, log := r.start(args...)
@@ -65,7 +68,7 @@ func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int
 	go func() { _ = cmd.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(time.Duration(r.rng.Int64N(int64(most)))):
+	case <-time.After(r.moment(sig, most)):
 		_ = cmd.Process.Signal(sig)
 	}
 	select {
@@ -76,6 +79,15 @@ func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int
 		return -1, "did not end within 30 s of " + sig.String()
 	}
 	return cmd.ProcessState.ExitCode(), log.String()
+}
+
+// moment is when the blow falls. Only what cannot be caught may fall at once.
+func (r *rack) moment(sig syscall.Signal, most time.Duration) time.Duration {
+	at := time.Duration(r.rng.Int64N(int64(most)))
+	if sig != syscall.SIGKILL {
+		at += startUp
+	}
+	return at
 }
 
 // span is how long one undisturbed command takes here.

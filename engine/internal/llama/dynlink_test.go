@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 			os.Stdout.WriteString(err.Error())
 			os.Exit(3)
 		}
+		if os.Getenv("BMOE_TEST_INIT") == "truncate" {
+			touchTruncated()
+		}
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

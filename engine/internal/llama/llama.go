@@ -12,6 +12,7 @@ package llama
 #include <stdlib.h>
 #include "bridge.h"
 #include "dynlink.h"
+#include "fault.h"
 */
 import "C"
 
@@ -40,6 +41,7 @@ func load() error {
 	if p := C.bm_dynlink_problem(); p != nil {
 		return fmt.Errorf("llama.cpp's libraries cannot be loaded: %s: they belong in lib/ beside bin/; run `make build`, or unpack the release again", C.GoString(p))
 	}
+	C.bm_fault_install()
 	dir, err := LibDir()
 	if err != nil {
 		return err
