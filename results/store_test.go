@@ -44,7 +44,12 @@ func TestPredictionIsRegisteredBeforeTheRun(t *testing.T) {
 	r := testRun(1, 0, 5)
 	planID, predID, err := s.RegisterPlan(ctx, r.Machine, r.Build, r.Model, *r.Plan, r.Prediction.MadeAt)
 	must(t, err)
-	must(t, second(s.SaveRun(ctx, r, "", record.Slot{}, 0)))
+	r.Prediction = &record.Prediction{Prediction: r.Prediction.Prediction, MadeAt: r.Prediction.MadeAt}
+	id, err := s.SaveRun(ctx, r, "", record.Slot{}, 0)
+	must(t, err)
+	if stored, err := s.Run(ctx, id); err != nil || stored.Run.Prediction.Falsifier == "" {
+		t.Errorf("the run does not have the registered prediction: %+v, %v", stored.Run.Prediction, err)
+	}
 	preds, err := s.Predictions(ctx)
 	must(t, err)
 	if len(preds) != 1 || preds[0].ID != predID || preds[0].PlanID != planID {

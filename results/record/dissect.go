@@ -160,6 +160,9 @@ func (p *Parts) plan(r *Run) (err error) {
 
 func (p *Parts) prediction(pred Prediction) (Part, error) {
 	utc(&pred.MadeAt)
+	if pred.Falsifier == "" { // not made by NewPrediction: the same row all the same
+		pred = NewPrediction(pred.Prediction, pred.MadeAt)
+	}
 	return part("prediction", PredictionBody{
 		Prediction: pred, Plan: p.Plan.ID,
 		Machine: p.Machine.ID, Build: p.Build.ID, Model: p.Model.ID,
