@@ -64,7 +64,7 @@ func TestFullFileSystem(t *testing.T) {
 		t.Logf("cannot mount here (%v): TestFullDisk stands in", err)
 		return
 	}
-	defer exec.Command("umount", "-l", dir).Run()
+	defer func() { _ = exec.Command("umount", "-l", dir).Run() }()
 	s, err := Open(context.Background(), filepath.Join(dir, "r.db"), Options{})
 	must(t, err)
 	defer s.Close()

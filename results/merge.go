@@ -96,7 +96,7 @@ func (s *Store) merge(ctx context.Context, sources []source, log []string) (Merg
 		if err := attach(ctx, conn, &sources[i], i); err != nil {
 			return rep, err
 		}
-		defer conn.ExecContext(context.WithoutCancel(ctx), "DETACH "+sources[i].schema)
+		defer detach(ctx, conn, sources[i].schema)
 	}
 	tx, err := beginRetry(ctx, conn)
 	if err != nil {

@@ -190,7 +190,7 @@ func TestReadOnlyMount(t *testing.T) {
 		t.Logf("cannot mount here (%v): TestReadOnlyMedium stands in", err)
 		return
 	}
-	defer exec.Command("umount", dir).Run()
+	defer func() { _ = exec.Command("umount", dir).Run() }()
 	path, live := filepath.Join(dir, "r.db"), filepath.Join(dir, "live.db")
 	must(t, copyFile(from, path))
 	writing := openTest(t, "w.db")

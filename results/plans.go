@@ -34,9 +34,14 @@ func putShared(ctx context.Context, tx *sql.Tx, p *record.Parts) error {
 		table string
 		part  record.Part
 	}{
-		{"machine", p.Machine}, {"build", p.Build}, {"model", p.Model},
-		{"environment", p.EnvBefore}, {"environment", p.EnvAfter}, {"config", p.Config},
-		{"plan", p.Plan}, {"prediction", p.Prediction},
+		{"machine", p.Machine},
+		{"build", p.Build},
+		{"model", p.Model},
+		{"environment", p.EnvBefore},
+		{"environment", p.EnvAfter},
+		{"config", p.Config},
+		{"plan", p.Plan},
+		{"prediction", p.Prediction},
 	}
 	for _, row := range rows {
 		if row.part.ID == "" {

@@ -99,8 +99,11 @@ func (o PruneOptions) steps(old string) []pruneStep {
 	}
 	void := "IN (SELECT id FROM run r WHERE id IN (" + old + ") AND EXISTS (SELECT 1 FROM void v WHERE v.subject IN (r.id, r.experiment_id)))"
 	for _, t := range []pruneStep{
-		{"samples", "data", "run_id"}, {"tokens", "data", "run_id"}, {"private", "body", "owner_id"},
-		{"trace", "data", "run_id"}, {"histogram", "data", "run_id"},
+		{"samples", "data", "run_id"},
+		{"tokens", "data", "run_id"},
+		{"private", "body", "owner_id"},
+		{"trace", "data", "run_id"},
+		{"histogram", "data", "run_id"},
 	} {
 		steps = append(steps, pruneStep{t.table, t.content, t.cond + " " + void})
 	}

@@ -122,9 +122,14 @@ func attach(ctx context.Context, conn *sql.Conn, src *source, n int) error {
 		}
 	}
 	if err != nil {
-		conn.ExecContext(context.WithoutCancel(ctx), "DETACH "+src.schema)
+		detach(ctx, conn, src.schema)
 	}
 	return faultOf(src.path, err)
+}
+
+// detach lets go of a source. It is read only, so a failure loses nothing.
+func detach(ctx context.Context, conn *sql.Conn, schema string) {
+	_, _ = conn.ExecContext(context.WithoutCancel(ctx), "DETACH "+schema)
 }
 
 func sameTables(ctx context.Context, conn *sql.Conn, src *source) error {

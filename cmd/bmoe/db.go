@@ -287,7 +287,7 @@ them back.`,
   bmoe db prune --void-runs && bmoe db vacuum`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !(o.Samples || o.Tokens || o.Text || o.Traces || o.VoidRuns || o.StaleOnly) {
+			if named := o.Samples || o.Tokens || o.Text || o.Traces || o.VoidRuns || o.StaleOnly; !named {
 				return usageError{errors.New("db prune: nothing is named"), "give one or more of --samples --tokens --text --traces --void-runs --stale-verdicts"}
 			}
 			if err := mustExist(a.dbPath); err != nil {

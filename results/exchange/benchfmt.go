@@ -49,8 +49,15 @@ func benchResult(s record.StoredRun, levers map[string]string) *benchfmt.Result 
 	}
 	res := &benchfmt.Result{Name: benchfmt.Name(benchName(row)), Iters: int(max(1, row.DecodeTokens)), Values: values}
 	for _, c := range []struct{ key, value string }{
-		{"goos", row.OS}, {"goarch", row.Arch}, {"cpu", row.CPU}, {"machine", head(row.MachineID, 12)}, {"tool", row.Tool},
-		{"model", row.ModelName}, {"quant", row.Quant}, {"llama-cpp", row.LlamaCPP}, {"commit", head(row.Commit, 12)},
+		{"goos", row.OS},
+		{"goarch", row.Arch},
+		{"cpu", row.CPU},
+		{"machine", head(row.MachineID, 12)},
+		{"tool", row.Tool},
+		{"model", row.ModelName},
+		{"quant", row.Quant},
+		{"llama-cpp", row.LlamaCPP},
+		{"commit", head(row.Commit, 12)},
 	} {
 		if c.value != "" {
 			res.SetConfig(c.key, oneLine(c.value))
