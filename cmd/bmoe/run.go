@@ -120,6 +120,9 @@ func readConfigJSON(stdin io.Reader, path string) (config.Config, planner.Pins, 
 	if err := dec.Decode(&cfg); err != nil {
 		return cfg, nil, usageError{fmt.Errorf("--config-json %s: %w", path, err), "`bmoe run --json` prints such a configuration under \"config\""}
 	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return cfg, nil, usageError{fmt.Errorf("--config-json %s: there is more after the configuration", path), "give one JSON document"}
+	}
 	pins := planner.Pins{}
 	for _, p := range config.Table() {
 		text := p.Get(&cfg)
