@@ -36,6 +36,11 @@ func (st *planning) lockCache() {
 	if !st.takenBack() || st.cache.bytes < st.m.cycle || st.m.cycle == 0 {
 		return
 	}
+	if st.cfg.CacheMB >= 0 && st.pinned("cache-mb") && (!st.locks.inKnown || st.lockLeft() < st.cache.bytes) {
+		// A lock that steps down would shrink what the caller set.
+		st.disabled("cache-lock", "cache-mb")
+		return
+	}
 	switch {
 	case st.locks.inKnown && st.lockLeft() >= st.m.cycle:
 		st.cache.bytes = min(st.cache.bytes, st.lockLeft())

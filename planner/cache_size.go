@@ -1,6 +1,9 @@
 package planner
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // cacheChoice is the expert cache.
 type cacheChoice struct {
@@ -8,6 +11,7 @@ type cacheChoice struct {
 	bytes   int64 // 0: uncached
 	left    int64 // what the budget leaves for it
 	locked  int64 // of bytes, counted as locked in place
+	flat    int64 // the size the measured curve is flat from; 0: it was not reached
 	request bool  // a lock is asked for at run time and not counted
 	staging int64 // slots one layer's picks are read into without a cache
 }
@@ -42,16 +46,35 @@ func (st *planning) sizeCache(*allocation) {
 	st.cache.left = st.leftForCache()
 	if st.cfg.CacheMB >= 0 && st.pinned("cache-mb") {
 		st.cache.known, st.cache.bytes = true, min(int64(st.cfg.CacheMB)*mib, st.m.whole())
-		if st.cfg.CachePin {
-			st.cache.locked = min(st.cache.bytes, max(0, st.lockLeft()))
-		}
+		st.lockCache()
 		return
 	}
 	st.cache.known = true
 	st.cache.bytes = min(max(0, st.cache.left), st.m.whole())
+	if useful := st.useful(st.cache.bytes); useful < st.cache.bytes {
+		st.cache.bytes, st.cache.flat = useful, useful
+	}
 	st.lockCache()
 	st.cache.bytes = roundCache(st.cache.bytes, st.m.whole())
 	st.cache.locked = min(st.cache.locked, st.cache.bytes)
+}
+
+// useful is the smallest size with the hits of the size given: what lies on a
+// flat part of the measured curve would hold memory and save no read. Where
+// every expert fits none is ever read twice, whatever the curve has seen.
+func (st *planning) useful(bytes int64) int64 {
+	points, _, ok := st.curve()
+	if !ok || bytes >= st.m.whole() {
+		return bytes
+	}
+	best := bytes
+	for _, p := range points {
+		at := cacheMB(int64(math.Ceil(float64(p.Bytes)*st.m.pad))) * mib
+		if at = max(at, st.m.cycle); at < best && st.hitRate(at).Point >= st.hitRate(bytes).Point {
+			best = at
+		}
+	}
+	return best
 }
 
 // roundCache rounds to whole MiB, as the knob says sizes: up where every
@@ -79,6 +102,9 @@ func (st *planning) cacheReason() string {
 	}
 	if st.cache.bytes == st.m.whole() {
 		return text + fmt.Sprintf("; all experts fit, %s as they are read", size(st.m.whole()))
+	}
+	if st.cache.bytes == st.cache.flat {
+		return text + fmt.Sprintf("; %s is left, but the measured hit rate is flat from %s on", size(st.cache.left), size(st.cache.bytes))
 	}
 	if st.cache.locked > 0 && st.cache.bytes < wholeMiB(st.cache.left) {
 		return text + fmt.Sprintf("; of the %s left, %s can be locked in place", size(st.cache.left), size(st.cache.locked))
