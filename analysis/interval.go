@@ -1,6 +1,10 @@
 package analysis
 
-import "math"
+import (
+	"math"
+	"slices"
+	"sort"
+)
 
 // Interval is a confidence interval with the level it attains, which for small
 // samples is never the round figure that was asked for.
@@ -26,14 +30,9 @@ func Cut(n int, level float64) (k int, attained float64, ok bool) {
 	if attained < level {
 		return 1, max(attained, 0), false
 	}
-	for k = 1; k < n*(n+1)/4; k++ {
-		next := 1 - 2*TailProbability(n, k)
-		if next < level {
-			break
-		}
-		attained = next
-	}
-	return k, attained, true
+	// The level falls with k: the first cut that attains too little is one too far.
+	k = sort.Search(n*(n+1)/4-1, func(i int) bool { return 1-2*TailProbability(n, i+1) < level }) + 1
+	return k, 1 - 2*TailProbability(n, k-1), true
 }
 
 // SignedRankInterval inverts the signed-rank test (Hollander and Wolfe): the
@@ -44,8 +43,12 @@ func SignedRankInterval(d []float64, level float64) (c Interval, ok bool) {
 		return Interval{Lo: math.Inf(-1), Hi: math.Inf(1), Level: 1}, false
 	}
 	k, attained, ok := Cut(len(d), level)
-	w := WalshAverages(d)
-	return Interval{Lo: w[k-1], Hi: w[len(w)-k], Level: attained, Cut: k}, ok
+	if len(d) <= maxListed {
+		w := WalshAverages(d)
+		return Interval{Lo: w[k-1], Hi: w[len(w)-k], Level: attained, Cut: k}, ok
+	}
+	s, all := slices.Sorted(slices.Values(d)), len(d)*(len(d)+1)/2
+	return Interval{Lo: walshAt(s, k), Hi: walshAt(s, all-k+1), Level: attained, Cut: k}, ok
 }
 
 // Signs counts the differences above, below and at 0.

@@ -2,7 +2,6 @@ package reports
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/bmoe/bmoe/results/record"
@@ -17,6 +16,8 @@ type Data struct {
 	Histograms  []record.Histogram
 	Fits        []record.Fit
 	Events      []record.Event
+
+	ix *index
 }
 
 // setting is what must be equal for two runs' figures to stand in one table.
@@ -31,18 +32,17 @@ func (s setting) key() string { return s.machine.ID + "\x00" + s.build.ID + "\x0
 // group is the runs of one setting, oldest first.
 type group struct {
 	setting
-	runs []record.StoredRun
+	runs []*record.StoredRun
 }
 
 // byStart orders runs by time, then id: an order that does not depend on where
 // they were stored.
-func byStart(a, b record.StoredRun) int {
+func byStart(a, b *record.StoredRun) int {
 	return cmp.Or(a.Run.StartedAt.Compare(b.Run.StartedAt), cmp.Compare(a.Run.RunID, b.Run.RunID))
 }
 
-// groups splits runs by setting, in the order of their first runs.
-func groups(runs []record.StoredRun) []group {
-	runs = slices.SortedFunc(slices.Values(runs), byStart)
+// groups splits runs that are in order by setting, in the order of their first.
+func groups(runs []*record.StoredRun) []group {
 	at := map[string]int{}
 	var out []group
 	for _, r := range runs {
@@ -58,45 +58,8 @@ func groups(runs []record.StoredRun) []group {
 	return out
 }
 
-// experiments returns the experiments, oldest first.
-func (d *Data) experiments() []record.Experiment {
-	return slices.SortedFunc(slices.Values(d.Experiments), func(a, b record.Experiment) int {
-		return cmp.Or(a.RegisteredAt.Compare(b.RegisteredAt), cmp.Compare(a.ID, b.ID))
-	})
-}
-
-// verdict returns the verdict on an experiment by the newest method.
-func (d *Data) verdict(experiment string) (v record.Verdict, ok bool) {
-	for _, c := range d.Verdicts {
-		if c.ExperimentID == experiment && (!ok || cmp.Or(cmp.Compare(c.Method, v.Method), cmp.Compare(c.ID, v.ID)) > 0) {
-			v, ok = c, true
-		}
-	}
-	return v, ok
-}
-
-// runsOf returns an experiment's runs in schedule order. Of a slot that was run
-// again the last attempt counts; void runs stay, marked.
-func (d *Data) runsOf(experiment string) []record.StoredRun {
-	last := map[int]record.StoredRun{}
-	for _, r := range d.Runs {
-		if r.ExperimentID != experiment {
-			continue
-		}
-		if old, ok := last[r.Slot.Index]; !ok || old.Attempt < r.Attempt {
-			last[r.Slot.Index] = r
-		}
-	}
-	var out []record.StoredRun
-	for _, r := range last {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b record.StoredRun) int { return cmp.Compare(a.Slot.Index, b.Slot.Index) })
-	return out
-}
-
 // span returns the first and last start of runs that are in order.
-func span(runs []record.StoredRun) (from, to time.Time) {
+func span(runs []*record.StoredRun) (from, to time.Time) {
 	if len(runs) == 0 {
 		return from, to
 	}

@@ -23,10 +23,19 @@ func (d *Data) decisionsSection() Section {
 		Caption: "For every sweep with a verdict: the value the newest plan for the same model chose for its lever, and what the sweep says of that value.",
 		Columns: columns("knob", "model", "planned", "provenance", "plan's reason", "sweep", "#pairs", "judgement", "evidence"),
 	}
-	for _, e := range d.experiments() {
+	chosen := map[[2]string]planner.Decision{} // by model and knob; a zero one is none
+	for _, e := range d.index().experiments {
 		v, ok := d.verdict(e.ID)
-		dec, planned := d.plannedValue(e.Model.ID, e.Lever)
-		if !ok || !planned || e.Lever == "" {
+		if !ok || e.Lever == "" {
+			continue
+		}
+		key := [2]string{e.Model.ID, e.Lever}
+		dec, known := chosen[key]
+		if !known {
+			dec = d.plannedValue(e.Model.ID, e.Lever)
+			chosen[key] = dec
+		}
+		if dec.Knob == "" {
 			continue
 		}
 		judgement, evidence := judgeDecision(e, v, dec.Value)
@@ -49,16 +58,18 @@ func pairsShort(v record.Verdict) string {
 	return fmt.Sprint(v.Comparisons[0].Pairs)
 }
 
-// plannedValue is the newest planned decision on a knob for a model.
-func (d *Data) plannedValue(model, knob string) (planner.Decision, bool) {
-	r, ok := newest(d.runsOfModel(model), func(r *record.StoredRun) bool {
+// plannedValue is the newest planned decision on a knob for a model; zero where
+// none is stored.
+func (d *Data) plannedValue(model, knob string) planner.Decision {
+	r, ok := newest(d.index().ofModel[model], func(r *record.StoredRun) bool {
 		_, has := decisionOn(r.Run.Plan, knob)
 		return has
 	})
 	if !ok {
-		return planner.Decision{}, false
+		return planner.Decision{}
 	}
-	return decisionOn(r.Run.Plan, knob)
+	dec, _ := decisionOn(r.Run.Plan, knob)
+	return dec
 }
 
 func decisionOn(p *planner.Plan, knob string) (planner.Decision, bool) {

@@ -1,5 +1,10 @@
 package reports
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Document is a page before it has a format.
 type Document struct {
 	Title    string
@@ -28,6 +33,19 @@ type Table struct {
 	Caption string
 	Columns []Column
 	Rows    [][]string
+}
+
+// pageRows bounds a table's rows on a page that is read; JSON and CSV hold all.
+const pageRows = 400
+
+// shown returns the rows that a page shows, the last of them, and the caption
+// that says so.
+func (t *Table) shown() (rows [][]string, caption string) {
+	more := len(t.Rows) - pageRows
+	if more <= 0 {
+		return t.Rows, t.Caption
+	}
+	return t.Rows[more:], strings.TrimSpace(fmt.Sprintf("%s The last %d of %d rows are shown; `--format json` has all.", t.Caption, pageRows, len(t.Rows)))
 }
 
 // Column is a table's column. Numbers are aligned right.

@@ -17,9 +17,9 @@ func (d *Data) hitsSection() (Section, error) {
 	t := Table{Columns: columns("model", "policy", "#points", "hypothesis", "#parameter", "#RMSE", "#RMSE left out", "#from f", "#to f", "line's shape")}
 	var figures []Block
 	points := 0
-	for _, m := range modelsOf(d.Runs) {
+	for _, m := range d.index().models {
 		for _, policy := range cachepolicy.Names() {
-			list, _ := analysis.RunHits(d.runsOfModel(m.ID), policy)
+			list := hitPoints(d.index().ofModel[m.ID], policy)
 			fit, err := analysis.FitHits(list, d.measuredCurve(m, policy), reportLevel)
 			if err != nil {
 				continue // too few points: nothing to show
@@ -40,11 +40,24 @@ func (d *Data) hitsSection() (Section, error) {
 		s.Blocks = append(s.Blocks, Text("No model has streamed runs at two cache sizes or more: `bmoe sweep -m MODEL --lever cache-mb` makes them."))
 		return s, nil
 	}
-	from, to := span(d.Runs)
+	from, to := span(d.index().runs)
 	t.Caption = fmt.Sprintf("Fits of the hit rate h to the share f of routed experts held: the clamped line min(1, k f), the raw line, 1 - exp(-a f), the measured curve. %s; %s; n = %s.",
-		settingsOf(d.Runs), dates(from, to), count(points, "point", "points"))
+		settingsOf(d.index().runs), dates(from, to), count(points, "point", "points"))
 	s.Blocks = append(append(s.Blocks, t), figures...)
 	return s, nil
+}
+
+// hitPoints are the runs of a policy whose hit rate a fit may use.
+func hitPoints(runs []*record.StoredRun, policy string) (out []analysis.HitPoint) {
+	for _, r := range runs {
+		if r.Run.Config.CachePolicy != policy {
+			continue
+		}
+		if p, ok := analysis.StreamedHit(r); ok {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func parameter(h analysis.Hypothesis) string {
@@ -77,17 +90,6 @@ func modelsOf(runs []record.StoredRun) []record.Model {
 		}
 		return compareText(a.ID, b.ID)
 	})
-	return out
-}
-
-func (d *Data) runsOfModel(id string) []record.StoredRun {
-	var out []record.StoredRun
-	for _, r := range d.Runs {
-		if r.Run.Model.ID == id {
-			out = append(out, r)
-		}
-	}
-	slices.SortFunc(out, byStart)
 	return out
 }
 

@@ -53,6 +53,7 @@ func (d *Document) HTML() ([]byte, error) {
 			case List:
 				hs.Blocks = append(hs.Blocks, htmlBlock{List: v})
 			case Table:
+				v.Rows, v.Caption = v.shown()
 				hs.Blocks = append(hs.Blocks, htmlBlock{Table: &v})
 			case Figure:
 				hs.Blocks = append(hs.Blocks, htmlBlock{Figure: &v})

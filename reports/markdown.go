@@ -78,7 +78,8 @@ func (t *Table) markdown(b *strings.Builder) error {
 		tablewriter.WithAlignment(align),
 	)
 	w.Header(head)
-	for _, row := range t.Rows {
+	rows, caption := t.shown()
+	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, c := range row {
 			cells[i] = escape(c)
@@ -90,8 +91,8 @@ func (t *Table) markdown(b *strings.Builder) error {
 	if err := w.Render(); err != nil {
 		return err
 	}
-	if t.Caption != "" {
-		b.WriteString("\n" + escape(t.Caption) + "\n")
+	if caption != "" {
+		b.WriteString("\n" + escape(caption) + "\n")
 	}
 	return nil
 }

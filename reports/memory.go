@@ -2,28 +2,26 @@ package reports
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/results/record"
 )
 
-// newest returns the last run for which keep holds.
-func newest(runs []record.StoredRun, keep func(*record.StoredRun) bool) (record.StoredRun, bool) {
-	sorted := slices.SortedFunc(slices.Values(runs), byStart)
-	for i := len(sorted) - 1; i >= 0; i-- {
-		if keep(&sorted[i]) {
-			return sorted[i], true
+// newest returns the last run, of runs in order, for which keep holds.
+func newest(runs []*record.StoredRun, keep func(*record.StoredRun) bool) (*record.StoredRun, bool) {
+	for i := len(runs) - 1; i >= 0; i-- {
+		if keep(runs[i]) {
+			return runs[i], true
 		}
 	}
-	return record.StoredRun{}, false
+	return nil, false
 }
 
 // memorySection is the newest planned run's ledger of each model.
 func (d *Data) memorySection() (Section, error) {
 	s := Section{ID: "memory", Title: "Memory"}
-	for _, m := range modelsOf(d.Runs) {
-		r, ok := newest(d.runsOfModel(m.ID), func(r *record.StoredRun) bool { return r.Run.Plan != nil && len(r.Run.Plan.Ledger) > 0 })
+	for _, m := range d.index().models {
+		r, ok := newest(d.index().ofModel[m.ID], func(r *record.StoredRun) bool { return r.Run.Plan != nil && len(r.Run.Plan.Ledger) > 0 })
 		if !ok {
 			continue
 		}
@@ -43,7 +41,7 @@ func (d *Data) memorySection() (Section, error) {
 	return s, nil
 }
 
-func ledgerTable(r record.StoredRun) Table {
+func ledgerTable(r *record.StoredRun) Table {
 	run := &r.Run
 	t := Table{
 		Caption: fmt.Sprintf("Ledger of run %s; peak RSS %s MiB. %s; %s; n = 1 run.", short(run.RunID), mebibytes(float64(run.Measured.RSSBytes)),
@@ -64,8 +62,8 @@ func ledgerTable(r record.StoredRun) Table {
 // model as a timeline, and all of them as a table.
 func (d *Data) timeSection() (Section, error) {
 	s := Section{ID: "time", Title: "Where a token's time goes"}
-	for _, m := range modelsOf(d.Runs) {
-		r, ok := newest(d.runsOfModel(m.ID), func(r *record.StoredRun) bool {
+	for _, m := range d.index().models {
+		r, ok := newest(d.index().ofModel[m.ID], func(r *record.StoredRun) bool {
 			return r.Run.Config.MoeStream && len(r.Run.TokenNS) > 1 && r.Run.State == record.StateDone && len(r.Void) == 0
 		})
 		if !ok {
@@ -79,7 +77,7 @@ func (d *Data) timeSection() (Section, error) {
 			s.Blocks = append(s.Blocks, f)
 		}
 	}
-	for _, g := range groups(d.Runs) {
+	for _, g := range d.index().groups {
 		if t := splitTable(g); len(t.Rows) > 0 {
 			s.Blocks = append(s.Blocks, t)
 		}

@@ -18,17 +18,17 @@ func (d *Data) negativeSection() Section {
 		Caption: "Every finding that is no win, with its reason. Levels are those attained.",
 		Columns: columns("experiment", "registered", "model", "machine", "build", "arm", "#pairs", "#change %", "#interval %", "#level %", "verdict", "why"),
 	}
-	for _, e := range d.experiments() {
+	for _, e := range d.index().experiments {
 		v, ok := d.verdict(e.ID)
 		row := func(cells ...string) {
 			who := []string{experimentTitle(e), date(e.RegisteredAt), orWord(e.Model.Name, short(e.Model.ID)), machineName(e.Machine), buildName(e.Build)}
 			t.Rows = append(t.Rows, append(who, cells...))
 		}
-		if void := d.voidedBecause(e.ID); void != "" {
+		if void := d.index().voided[e.ID]; void != "" {
 			row("all", none, none, none, none, "void", void)
 		}
 		if !ok {
-			row("all", none, none, none, none, "no verdict", fmt.Sprintf("%d of %d runs are stored", len(d.runsOf(e.ID)), len(e.Schedule)))
+			row("all", none, none, none, none, "no verdict", fmt.Sprintf("%d of %d runs are stored", len(d.index().ofExperiment[e.ID]), len(e.Schedule)))
 			continue
 		}
 		for _, c := range append(append([]record.Comparison(nil), v.Comparisons...), v.Predictions...) {
@@ -60,7 +60,7 @@ func (d *Data) negativeSection() Section {
 // failedRuns lists the runs that died, were stopped or do not count.
 func (d *Data) failedRuns() Table {
 	t := Table{Columns: columns("run", "started (UTC)", "model", "settings", "state", "error")}
-	for _, g := range groups(d.Runs) {
+	for _, g := range d.index().groups {
 		for _, r := range g.runs {
 			if r.Run.State != record.StateDone || len(r.Void) > 0 {
 				t.Rows = append(t.Rows, []string{short(r.Run.RunID), minute(r.Run.StartedAt), orWord(g.model.Name, short(g.model.ID)), settings(&r.Run.Config), state(r), firstLine(r.Run.Error)})

@@ -13,7 +13,7 @@ import (
 
 // armsFigure shows every arm's change against the baseline: the estimate, its
 // interval, and each pair as a dot.
-func armsFigure(e record.Experiment, v record.Verdict, _ []record.StoredRun) (Figure, bool, error) {
+func armsFigure(e record.Experiment, v record.Verdict, _ []*record.StoredRun) (Figure, bool, error) {
 	if len(v.Comparisons) == 0 {
 		return Figure{}, false, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // driftFigure shows every run's rate in the order they were run, so that a
 // machine that slows down is seen.
-func driftFigure(e record.Experiment, v record.Verdict, runs []record.StoredRun) (Figure, bool, error) {
+func driftFigure(e record.Experiment, v record.Verdict, runs []*record.StoredRun) (Figure, bool, error) {
 	byArm := map[string]plotter.XYs{}
 	n, top := 0, 0.0
 	for _, r := range runs {

@@ -9,11 +9,16 @@ import (
 	"github.com/bmoe/bmoe/results/record"
 )
 
+// pointsDrawn bounds the runs of a plot: more than these are a black cloud.
+const pointsDrawn = 300
+
 // predictedFigure shows predicted against measured s/token on log axes.
-func predictedFigure(runs []record.StoredRun) (Figure, bool, error) {
+func predictedFigure(runs []*record.StoredRun) (Figure, bool, error) {
+	both := predicted(runs)
+	drawn := both[max(len(both)-pointsDrawn, 0):]
 	lo, hi, n, inside := math.Inf(1), math.Inf(-1), 0, 0
 	p := newPlot("Decode: predicted against measured", "predicted, s/token", "measured, s/token")
-	for i, g := range groups(predicted(runs)) {
+	for i, g := range groups(drawn) {
 		var xy plotter.XYs
 		for _, r := range g.runs {
 			e, m := r.Run.Prediction.DecodeSPerToken, r.Run.Measured.DecodeSPerToken
@@ -47,12 +52,15 @@ func predictedFigure(runs []record.StoredRun) (Figure, bool, error) {
 	p.Legend.Left = true
 	p.Y.Max *= 2 // room for the legend
 	caption := fmt.Sprintf("Predicted against measured seconds per decoded token, log axes; bars are the predicted intervals, the dashed line is a perfect prediction. %d of n = %d measured inside their interval.", inside, n)
+	if len(drawn) < len(both) {
+		caption += fmt.Sprintf(" These are the newest; the table counts all %d.", len(both))
+	}
 	f, err := render(p, "predicted-decode", caption, plotHeight)
 	return f, err == nil, err
 }
 
 // predicted keeps the runs that have both a predicted and a measured rate.
-func predicted(runs []record.StoredRun) (out []record.StoredRun) {
+func predicted(runs []*record.StoredRun) (out []*record.StoredRun) {
 	for _, r := range runs {
 		p := r.Run.Prediction
 		if len(r.Void) == 0 && p != nil && p.DecodeSPerToken.Known && p.DecodeSPerToken.Point > 0 && r.Run.Measured.DecodeSPerToken > 0 {

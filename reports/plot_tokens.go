@@ -11,7 +11,7 @@ import (
 
 // tokensFigure shows where each decoded token's time went: waiting for reads,
 // managing the cache, the rest.
-func tokensFigure(r record.StoredRun) (Figure, bool, error) {
+func tokensFigure(r *record.StoredRun) (Figure, bool, error) {
 	run := &r.Run
 	n := len(run.TokenNS)
 	if n < 2 {

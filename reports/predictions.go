@@ -33,11 +33,11 @@ var quantities = []quantity{
 	{"hit rate", func(p *planner.Prediction) planner.Estimate { return p.HitRate }, func(r *record.Run) float64 { return r.Measured.HitRate }, func(x float64) string { return percent(x) + " %" }},
 }
 
-// scored pairs predictions with measurements. The baseline is the last value
+// scored pairs predictions with measurements; runs are in order. The baseline is the last value
 // measured on the same machine and model.
-func (q *quantity) scored(runs []record.StoredRun) (list []analysis.Scored, of []record.StoredRun) {
+func (q *quantity) scored(runs []*record.StoredRun) (list []analysis.Scored, of []*record.StoredRun) {
 	last := map[string]float64{}
-	for _, r := range slices.SortedFunc(slices.Values(runs), byStart) {
+	for _, r := range runs {
 		m := q.measured(&r.Run)
 		if len(r.Void) > 0 || r.Run.State != record.StateDone || !(m > 0) {
 			continue
@@ -57,7 +57,7 @@ func (q *quantity) scored(runs []record.StoredRun) (list []analysis.Scored, of [
 // predictionsSection is predicted against measured.
 func (d *Data) predictionsSection() (Section, error) {
 	s := Section{ID: "predictions", Title: "Predictions"}
-	f, ok, err := predictedFigure(d.Runs)
+	f, ok, err := predictedFigure(d.index().runs)
 	if err != nil {
 		return s, err
 	}
@@ -70,7 +70,7 @@ func (d *Data) predictionsSection() (Section, error) {
 }
 
 func (d *Data) calibrationTable() Table {
-	runs := predicted(d.Runs)
+	runs := predicted(d.index().runs)
 	from, to := span(runs)
 	t := Table{
 		Caption: fmt.Sprintf("How predictions did, all written down before their run; %s; %s; baseline is the last value measured on the same machine and model. "+
@@ -78,7 +78,7 @@ func (d *Data) calibrationTable() Table {
 		Columns: columns("quantity", "#n", "#bias %", "#median error %", "#within 10 %", "#within 25 %", "#within 2x", "#in interval", "#coverage 95 % CI", "#interval score", "#baseline n", "#baseline median error %"),
 	}
 	for _, q := range quantities {
-		list, _ := q.scored(d.Runs)
+		list, _ := q.scored(d.index().runs)
 		c := analysis.Calibrate(list, nominalCoverage, reportLevel)
 		if c.N == 0 {
 			continue
@@ -98,7 +98,7 @@ func (d *Data) calibrationTable() Table {
 }
 
 // settingsOf counts the machines, builds and models behind runs.
-func settingsOf(runs []record.StoredRun) string {
+func settingsOf(runs []*record.StoredRun) string {
 	machines, builds, models := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range runs {
 		machines[runs[i].Run.Machine.ID], builds[runs[i].Run.Build.ID], models[runs[i].Run.Model.ID] = true, true, true
@@ -112,17 +112,17 @@ func settingsOf(runs []record.StoredRun) string {
 
 // miss is a prediction that its measurement did not keep to.
 type miss struct {
-	run   record.StoredRun
+	run   *record.StoredRun
 	q     *quantity
 	s     analysis.Scored
 	error float64 // ln(measured/predicted)
 }
 
 // misses returns the predictions whose interval did not hold, worst first.
-func (d *Data) misses() []miss {
+func misses(runs []*record.StoredRun) []miss {
 	var out []miss
 	for i := range quantities {
-		list, of := quantities[i].scored(d.Runs)
+		list, of := quantities[i].scored(runs)
 		for n, s := range list {
 			if s.Hi > 0 && (s.Measured < s.Lo || s.Measured > s.Hi) {
 				out = append(out, miss{of[n], &quantities[i], s, math.Log(s.Measured / s.Predicted)})
@@ -139,7 +139,7 @@ func (d *Data) misses() []miss {
 const missesShown = 20
 
 func (d *Data) missesTable() Table {
-	all := d.misses()
+	all := d.index().misses
 	t := Table{
 		Caption: fmt.Sprintf("What the planner got wrong: measurements outside their predicted interval, worst first, %d of n = %d.", min(len(all), missesShown), len(all)),
 		Columns: columns("run", "model", "quantity", "#predicted", "#interval", "#measured", "#measured/predicted - 1, %", "predicted from"),

@@ -47,21 +47,21 @@ func (d *Data) values() map[string]string {
 	out := map[string]string{
 		"runs":        strconv.Itoa(len(d.Runs)),
 		"experiments": strconv.Itoa(len(d.Experiments)),
-		"models":      strconv.Itoa(len(modelsOf(d.Runs))),
+		"models":      strconv.Itoa(len(d.index().models)),
 	}
 	machines := map[string]bool{}
 	for i := range d.Runs {
 		machines[d.Runs[i].Run.Machine.ID] = true
 	}
 	out["machines"] = strconv.Itoa(len(machines))
-	from, to := span(d.Runs)
+	from, to := span(d.index().runs)
 	out["dates"] = dates(from, to)
-	for _, p := range d.storageProfiles() { // of several machines the last counts
+	for _, p := range d.index().storage { // of several machines the last counts
 		out["storage-mb-per-s"] = digits(bestRate(storageCurve(p)).BytesPerS/1e6, 4)
 	}
-	for _, e := range d.experiments() {
+	for _, e := range d.index().experiments {
 		v, ok := d.verdict(e.ID)
-		if !ok {
+		if !ok || d.index().voided[e.ID] != "" {
 			continue
 		}
 		for _, c := range v.Comparisons {

@@ -29,13 +29,16 @@ func (d *Data) findingsSection() Section {
 		Caption: "Every comparison of every experiment, as registered. Levels are those attained.",
 		Columns: columns("experiment", "model", "machine", "build", "registered", "arm", "baseline", "#pairs", "#change %", "#interval %", "#level %", "verdict"),
 	}
-	for _, e := range d.experiments() {
+	for _, e := range d.index().experiments {
 		who := []string{experimentTitle(e), orWord(e.Model.Name, short(e.Model.ID)), machineName(e.Machine), buildName(e.Build), date(e.RegisteredAt)}
 		v, ok := d.verdict(e.ID)
 		if !ok {
 			t.Rows = append(t.Rows, append(who, none, e.Baseline, none, none, none, none, "no verdict"))
 		}
 		for _, c := range v.Comparisons {
+			if d.index().voided[e.ID] != "" {
+				c.Verdict = "void"
+			}
 			t.Rows = append(t.Rows, append(append([]string(nil), who...), c.Arm, c.Baseline, strconv.Itoa(c.Pairs), signedPercent(c.Effect), interval(c), percent(c.Level), c.Verdict))
 		}
 	}

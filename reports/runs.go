@@ -18,7 +18,7 @@ func (d *Data) runsSection() Section {
 		s.Blocks = append(s.Blocks, Text("No run is stored yet."))
 		return s
 	}
-	for _, g := range groups(d.Runs) {
+	for _, g := range d.index().groups {
 		s.Blocks = append(s.Blocks, runsTable(g))
 	}
 	s.Blocks = append(s.Blocks, Text("A predicted figure is point [low, high], written down before its run. s/token and the hit rate are of decode; a figure that was not measured or not predicted is "+none+"."))
@@ -73,7 +73,7 @@ func settings(c *config.Config) string {
 	return strings.Join(parts, ", ")
 }
 
-func state(r record.StoredRun) string {
+func state(r *record.StoredRun) string {
 	s := r.Run.State
 	if r.Run.Signal != "" {
 		s += " (" + r.Run.Signal + ")"

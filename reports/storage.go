@@ -12,9 +12,9 @@ import (
 
 // storageProfiles returns each machine's newest profile that holds a storage curve,
 // in the order of the machines' ids.
-func (d *Data) storageProfiles() []record.Profile {
+func storageProfiles(list []record.Profile) []record.Profile {
 	newest := map[string]record.Profile{}
-	for _, p := range d.Profiles {
+	for _, p := range list {
 		if len(storageCurve(p)) == 0 {
 			continue
 		}
@@ -62,24 +62,9 @@ func storageCurve(p record.Profile) []planner.RatePoint {
 	return nil
 }
 
-// machine finds a machine by its id among runs and experiments.
-func (d *Data) machine(id string) record.Machine {
-	for i := range d.Runs {
-		if d.Runs[i].Run.Machine.ID == id {
-			return d.Runs[i].Run.Machine
-		}
-	}
-	for i := range d.Experiments {
-		if d.Experiments[i].Machine.ID == id {
-			return d.Experiments[i].Machine
-		}
-	}
-	return record.Machine{ID: id}
-}
-
 func (d *Data) storageSection() (Section, error) {
 	s := Section{ID: "storage", Title: "Storage"}
-	for _, p := range d.storageProfiles() {
+	for _, p := range d.index().storage {
 		curve := storageCurve(p)
 		name := machineName(d.machine(p.MachineID))
 		f, ok, err := storageFigure("storage-"+short(p.MachineID), name, curve)

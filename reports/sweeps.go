@@ -7,10 +7,22 @@ import (
 	"github.com/bmoe/bmoe/results/record"
 )
 
-// sweepSections is one section for every experiment, oldest first.
+// sweepsShown is how many experiments have a section of their own, with plots:
+// a team's ledger holds a thousand, and nobody reads a thousand.
+const sweepsShown = 24
+
+// sweepSections is one section for each of the newest experiments, oldest
+// first, and one that counts those left out.
 func (d *Data) sweepSections() ([]Section, error) {
 	var out []Section
-	for _, e := range d.experiments() {
+	shown := d.index().experiments
+	if more := len(shown) - sweepsShown; more > 0 {
+		shown = shown[more:]
+		out = append(out, Section{ID: "older", Title: "Older experiments", Blocks: []Block{Text(fmt.Sprintf(
+			"The newest %d of %d experiments have a section and plots below. The other %d are in Findings; `bmoe report --experiment ID --out DIR` draws one of them.",
+			sweepsShown, more+sweepsShown, more))}})
+	}
+	for _, e := range shown {
 		s, err := d.sweepSection(e)
 		if err != nil {
 			return nil, fmt.Errorf("experiment %s: %w", short(e.ID), err)
@@ -22,9 +34,9 @@ func (d *Data) sweepSections() ([]Section, error) {
 
 func (d *Data) sweepSection(e record.Experiment) (Section, error) {
 	s := Section{ID: "experiment-" + short(e.ID), Title: experimentTitle(e)}
-	runs := d.runsOf(e.ID)
+	runs := d.index().ofExperiment[e.ID]
 	s.Blocks = append(s.Blocks, Text(e.Question), Text(design(e, runs)))
-	if void := d.voidedBecause(e.ID); void != "" {
+	if void := d.index().voided[e.ID]; void != "" {
 		s.Blocks = append(s.Blocks, Text("VOID: "+void))
 	}
 	v, ok := d.verdict(e.ID)
@@ -42,7 +54,7 @@ func (d *Data) sweepSection(e record.Experiment) (Section, error) {
 	if len(v.Warnings) > 0 {
 		s.Blocks = append(s.Blocks, Text("Warnings:"), List(v.Warnings))
 	}
-	for _, plot := range []func(record.Experiment, record.Verdict, []record.StoredRun) (Figure, bool, error){armsFigure, driftFigure} {
+	for _, plot := range []func(record.Experiment, record.Verdict, []*record.StoredRun) (Figure, bool, error){armsFigure, driftFigure} {
 		f, ok, err := plot(e, v, runs)
 		if err != nil {
 			return s, err
@@ -65,7 +77,7 @@ func experimentTitle(e record.Experiment) string {
 }
 
 // design says how an experiment was made and on what.
-func design(e record.Experiment, runs []record.StoredRun) string {
+func design(e record.Experiment, runs []*record.StoredRun) string {
 	text := fmt.Sprintf("Registered %s: %s design, %s, seed %d, metric %s, margin %s %%, alpha %s",
 		minute(e.RegisteredAt), e.Design, count(e.Pairs, "pair", "pairs"), e.Seed, e.Metric, percent(e.Margin), digits(e.Alpha, 2))
 	if e.CacheState != "" {
@@ -76,16 +88,6 @@ func design(e record.Experiment, runs []record.StoredRun) string {
 	}
 	from, to := span(runs)
 	return text + fmt.Sprintf(". %s; %s; n = %s.", setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), count(len(runs), "run", "runs"))
-}
-
-// voidedBecause returns why an experiment does not count, or "".
-func (d *Data) voidedBecause(id string) string {
-	for _, ev := range d.Events {
-		if ev.Kind == record.EventVoid && ev.Subject == id {
-			return ev.Why
-		}
-	}
-	return ""
 }
 
 func sentencesOf(v record.Verdict) (out []string) {
@@ -105,7 +107,7 @@ func sentence(c record.Comparison) string {
 	return c.Verdict + ": " + text
 }
 
-func comparisonTable(e record.Experiment, list []record.Comparison, runs []record.StoredRun) Table {
+func comparisonTable(e record.Experiment, list []record.Comparison, runs []*record.StoredRun) Table {
 	from, to := span(runs)
 	t := Table{
 		Caption: fmt.Sprintf("Change of %s against %s, positive is better. %s; %s; n = %s, intervals at the level they attain.",
@@ -128,7 +130,7 @@ func interval(c record.Comparison) string {
 	return fmt.Sprintf("[%s, %s]", signedPercent(c.Lo), signedPercent(c.Hi))
 }
 
-func predictionTable(e record.Experiment, list []record.Comparison, runs []record.StoredRun) Table {
+func predictionTable(e record.Experiment, list []record.Comparison, runs []*record.StoredRun) Table {
 	from, to := span(runs)
 	t := Table{
 		Caption: fmt.Sprintf("Measured against what the plan predicted before the first run, positive is faster than predicted. %s; %s.",
