@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/bmoe/bmoe/results/record"
 )
 
 // sweepsShown is how many experiments have a section of their own, with plots:
 // a team's ledger holds a thousand, and nobody reads a thousand.
-const sweepsShown = 24
+const sweepsShown = 16
 
 // sweepSections is one section for each of the newest experiments, oldest
 // first, and one that counts those left out.
@@ -22,14 +24,18 @@ func (d *Data) sweepSections() ([]Section, error) {
 			"The newest %d of %d experiments have a section and plots below. The other %d are in Findings; `bmoe report --experiment ID --out DIR` draws one of them.",
 			sweepsShown, more+sweepsShown, more))}})
 	}
-	for _, e := range shown {
-		s, err := d.sweepSection(e)
-		if err != nil {
-			return nil, fmt.Errorf("experiment %s: %w", short(e.ID), err)
-		}
-		out = append(out, s)
+	sections := make([]Section, len(shown))
+	var group errgroup.Group // drawing is most of a report's time
+	for i, e := range shown {
+		group.Go(func() (err error) {
+			if sections[i], err = d.sweepSection(e); err != nil {
+				return fmt.Errorf("experiment %s: %w", short(e.ID), err)
+			}
+			return nil
+		})
 	}
-	return out, nil
+	err := group.Wait()
+	return append(out, sections...), err
 }
 
 func (d *Data) sweepSection(e record.Experiment) (Section, error) {

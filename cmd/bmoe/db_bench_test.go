@@ -60,9 +60,10 @@ func fillScale(b *testing.B, path string, sweeps, runs, tokens int) {
 			}
 			r := dbRun(1, n, lanes)
 			r.StartedAt = r.StartedAt.Add(time.Duration(n*runs+i) * time.Minute)
-			r.TokenNS = make([]int64, tokens)
+			r.TokenNS, r.TokenWaitNS, r.TokenManageNS = make([]int64, tokens), make([]int64, tokens), make([]int64, tokens)
 			for k := range r.TokenNS {
 				r.TokenNS[k] = int64(4e7 + (k*7919+i*104729)%2e7)
+				r.TokenWaitNS[k], r.TokenManageNS[k] = int64(1e7+(k*6007+i*7907)%1e7), int64(2e5+(k*5003+i*6101)%1e5)
 			}
 			batch = append(batch, record.StoredRun{Run: r, ExperimentID: e.ID, Slot: slot, Attempt: 1})
 		}
