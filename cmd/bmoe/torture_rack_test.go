@@ -76,6 +76,13 @@ func (r *rack) do(args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), log.String()
 }
 
+// ask runs a command of the ledger in this process, which starts none.
+func (r *rack) ask(args ...string) (int, string) {
+	var log strings.Builder
+	code := Run(r.t.Context(), append(args, "--db", r.db), strings.NewReader(""), &log, &log)
+	return code, log.String()
+}
+
 func (r *rack) must(args ...string) string {
 	r.t.Helper()
 	code, log := r.do(args...)
@@ -107,20 +114,45 @@ func children() []int {
 	return out
 }
 
+// tick is a step of waiting. Steps are counted, not the clock read: a machine
+// that halts the whole torture for a while has not made anything hang.
+const tick = 20 * time.Millisecond
+
+// ended is closed when the program has ended.
+func ended(cmd *exec.Cmd) <-chan struct{} {
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
+	return done
+}
+
+// within waits that long for the program's end and then kills it.
+func within(patience time.Duration, cmd *exec.Cmd, end <-chan struct{}) (int, error) {
+	for range patience / tick {
+		select {
+		case <-end:
+			return cmd.ProcessState.ExitCode(), nil
+		case <-time.After(tick):
+		}
+	}
+	_ = cmd.Process.Kill()
+	<-end
+	return -1, fmt.Errorf("it did not end within %v", patience)
+}
+
 // orphans waits for the children of a program that is gone to go too.
 func (r *rack) orphans() []int {
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		left := children()
-		if len(left) == 0 || time.Now().After(deadline) {
-			// Collect what ended, or the dead would fill the process table.
-			for {
-				if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
-					return left
-				}
-			}
+	var left []int
+	for range 10 * time.Second / tick {
+		if left = children(); len(left) == 0 {
+			break
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(tick)
+	}
+	// Collect what ended, or the dead would fill the process table.
+	for {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+			return left
+		}
 	}
 }
 
@@ -132,7 +164,7 @@ func (r *rack) check() error {
 	if _, err := os.Stat(r.db); os.IsNotExist(err) && r.storedSoFar == 0 {
 		return nil
 	}
-	if code, log := r.do("db", "check"); code != exitOK {
+	if code, log := r.ask("db", "check"); code != exitOK {
 		return fmt.Errorf("db check: exit %d: %s", code, log)
 	}
 	n, err := r.stored()
@@ -148,7 +180,7 @@ func (r *rack) check() error {
 
 // stored counts the runs in the ledger.
 func (r *rack) stored() (int, error) {
-	code, log := r.do("db", "info", "--json")
+	code, log := r.ask("db", "info", "--json")
 	if code != exitOK {
 		return 0, fmt.Errorf("db info: exit %d: %s", code, log)
 	}

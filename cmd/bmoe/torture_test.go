@@ -14,9 +14,10 @@ import (
 )
 
 var (
-	tortureKills = flag.Int("kills", 500, "signals sent in all")
-	tortureSeed  = flag.Uint64("torture-seed", 1, "seed of the moments and signals")
-	tortureOut   = flag.String("table", "", "markdown file whose generated region is rewritten")
+	tortureKills  = flag.Int("kills", 500, "signals sent in all")
+	tortureFaults = flag.Int("faults", 12, "times each other fault is tried; half as often where sweeps are disturbed")
+	tortureSeed   = flag.Uint64("torture-seed", 1, "seed of the moments and signals")
+	tortureOut    = flag.String("table", "", "markdown file whose generated region is rewritten")
 )
 
 // outcome counts one row of the table.
@@ -29,19 +30,28 @@ type outcome struct {
 // each blow. `make torture` runs it.
 func TestTorture(t *testing.T) {
 	var rows []*outcome
+	add := func(done ...*outcome) {
+		for _, o := range done {
+			t.Logf("%s: %d of %d", o.what, o.survived, o.tried)
+			if o.survived != o.tried {
+				t.Errorf("%s: %d of %d survived", o.what, o.survived, o.tried)
+			}
+		}
+		rows = append(rows, done...)
+	}
 	third := *tortureKills / 3
 	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
 		r := newRack(t, *tortureSeed+uint64(i))
-		rows = append(rows, r.killSweeps(sig, third*2/3), r.killRuns(sig, third-third*2/3))
+		add(r.killSweeps(sig, third/3))
+		add(r.killRuns(sig, third-third/3))
 	}
-	r := newRack(t, *tortureSeed+10)
-	rows = append(rows, r.fullDisk(10), r.modelDeleted(10), r.tightened(10), r.together(10))
-	for _, o := range rows {
-		t.Logf("%s: %d of %d", o.what, o.survived, o.tried)
-		if o.survived != o.tried {
-			t.Errorf("%s: %d of %d survived", o.what, o.survived, o.tried)
-		}
+	r, n := newRack(t, *tortureSeed+10), *tortureFaults
+	for _, fault := range []func(int) *outcome{r.fullDisk, r.modelDeleted, r.tightened, r.together} {
+		add(fault(n))
 	}
+	add(r.faultyRuns(n)...)
+	add(r.clockBack(n / 2)...)
+	add(r.faultySweeps(n / 2)...)
 	if *tortureOut != "" {
 		if err := writeTable(*tortureOut, rows); err != nil {
 			t.Fatal(err)
@@ -64,21 +74,17 @@ const startUp = 250 * time.Millisecond
 // blow starts the program, sends sig after a random moment and waits for it.
 func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int, string) {
 	cmd, log := r.start(args...)
-	done := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(done) }()
+	end := ended(cmd)
 	select {
-	case <-done:
+	case <-end:
 	case <-time.After(r.moment(sig, most)):
 		_ = cmd.Process.Signal(sig)
 	}
-	select {
-	case <-done:
-	case <-time.After(30 * time.Second):
-		_ = cmd.Process.Kill()
-		<-done
-		return -1, "did not end within 30 s of " + sig.String()
+	code, err := within(30*time.Second, cmd, end)
+	if err != nil {
+		return -1, fmt.Sprintf("after %v: %v", sig, err)
 	}
-	return cmd.ProcessState.ExitCode(), log.String()
+	return code, log.String()
 }
 
 // moment is when the blow falls. Only what cannot be caught may fall at once.
@@ -98,7 +104,13 @@ func (r *rack) span(args ...string) time.Duration {
 }
 
 func (r *rack) runArgs() []string {
-	return []string{"run", "-m", r.model, "--moe-stream", "--cache-mb", "2", "-p", "once", "-n", "16", "-c", "512", "--ignore-eos", "--random-tokens", "1"}
+	return []string{"run", "-m", r.model, "--moe-stream", "--cache-mb", "2", "-p", "once", "-n", "16", "-c", "512", "--ignore-eos", "--random-tokens", "1", "-t", "1"}
+}
+
+func (r *rack) sweepArgs() []string {
+	args := append(r.runArgs(), "--lever", "io-threads", "--values", "1,2", "--pairs", "6", "--warmup", "0", "--entry-wait", "0")
+	args[0] = "sweep"
+	return args
 }
 
 func (r *rack) killRuns(sig syscall.Signal, n int) *outcome {
@@ -120,8 +132,7 @@ func (r *rack) killRuns(sig syscall.Signal, n int) *outcome {
 
 func (r *rack) killSweeps(sig syscall.Signal, n int) *outcome {
 	o := &outcome{what: "sweep, " + signalName(sig), survives: "as a run, and the sweep goes on where it stopped"}
-	start := append(r.runArgs(), "--lever", "io-threads", "--values", "1,2", "--pairs", "6", "--warmup", "0", "--entry-wait", "0")
-	start[0] = "sweep"
+	start := r.sweepArgs()
 	most := r.span(r.runArgs()...) * 5 / 2
 	args := start
 	for range n {
@@ -152,7 +163,7 @@ func (r *rack) finished() bool {
 	if _, err := os.Stat(r.db); err != nil {
 		return true
 	}
-	_, log := r.do("experiments", "list")
+	_, log := r.ask("experiments", "list")
 	return !strings.Contains(log, "left")
 }
 
