@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -27,36 +28,53 @@ func orNone(list []string, none string) []string {
 }
 
 // bestSettings is a sentence for each lever, machine, build and model, from the
-// newest experiment on it that counts.
+// newest experiment on it that decided something, or else from the newest.
 func (d *Data) bestSettings() (out []string) {
-	older := 0
+	best := map[string]int{} // by question: the place of the experiment that answers
 	list := d.index().experiments
-	asked := map[string]bool{}
-	for i := len(list) - 1; i >= 0; i-- { // the newest sweep answers for its lever
-		e := list[i]
+	usable := 0
+	for i, e := range list {
 		v, ok := d.verdict(e.ID)
-		if !ok || len(v.Comparisons) == 0 || e.Lever == "" || d.index().voided[e.ID] != "" {
+		if !ok || len(v.Comparisons) == 0 || e.Kind == kindAA || d.index().voided[e.ID] != "" {
 			continue
 		}
-		key := e.Lever + "\x00" + setting{e.Machine, e.Build, e.Model}.key()
-		if asked[key] || len(out) == answersShown {
-			older++
-			continue
+		usable++
+		key := orWord(e.Lever, e.Kind) + "\x00" + setting{e.Machine, e.Build, e.Model}.key()
+		old, asked := best[key]
+		if was, _ := d.verdict(list[old].ID); !asked || decided(v) || !decided(was) {
+			best[key] = i
 		}
-		asked[key] = true
-		out = append(out, bestSetting(e, v))
 	}
-	slices.Reverse(out)
-	if older > 0 {
-		out = append(out, count(older, "older sweep", "older sweeps")+" of the same or other levers: see Findings")
+	chosen := slices.Sorted(maps.Values(best))
+	chosen = chosen[max(len(chosen)-answersShown, 0):]
+	for _, i := range chosen {
+		v, _ := d.verdict(list[i].ID)
+		out = append(out, bestSetting(list[i], v))
+	}
+	if older := usable - len(chosen); older > 0 {
+		out = append(out, count(older, "more sweep", "more sweeps")+" of the same or other levers: see Findings")
 	}
 	return out
 }
 
+const kindAA = "aa"
+
+// decided reports whether a verdict tells any arm from another, or that they
+// are the same.
+func decided(v record.Verdict) bool {
+	return slices.ContainsFunc(v.Comparisons, func(c record.Comparison) bool {
+		return c.Verdict == "better" || c.Verdict == "worse" || c.Verdict == "equivalent" || c.Verdict == "small"
+	})
+}
+
 // bestSetting names an experiment's best arm if one won, and otherwise says that
-// none did and how many pairs said so.
+// none did and how many pairs said so. Of a plan it says how it did against
+// each rival.
 func bestSetting(e record.Experiment, v record.Verdict) string {
-	name := fmt.Sprintf("%s on %s", e.Lever, orWord(e.Model.Name, short(e.Model.ID)))
+	name := fmt.Sprintf("%s on %s", orWord(e.Lever, e.Kind), orWord(e.Model.Name, short(e.Model.ID)))
+	if e.Lever == "" {
+		return name + ": " + strings.Join(sentencesOf(v), "; ")
+	}
 	best := -1
 	for i, c := range v.Comparisons {
 		if c.Verdict == "better" && (best < 0 || c.Effect > v.Comparisons[best].Effect) {
@@ -76,17 +94,26 @@ func bestSetting(e record.Experiment, v record.Verdict) string {
 // answersShown bounds each list of the answers.
 const answersShown = 12
 
-// wrongShown bounds the list of misses in the answers.
-const wrongShown = 5
-
+// wrongPredictions counts, for each thing predicted, the measurements outside
+// their interval, and names the worst.
 func (d *Data) wrongPredictions() (out []string) {
-	all := d.index().misses
-	for _, m := range all[:min(len(all), wrongShown)] {
-		out = append(out, fmt.Sprintf("%s of %s (run %s): predicted %s [%s, %s], measured %s, %s %%", m.q.name, orWord(m.run.Run.Model.Name, short(m.run.Run.Model.ID)),
-			short(m.run.Run.RunID), m.q.write(m.s.Predicted), m.q.write(m.s.Lo), m.q.write(m.s.Hi), m.q.write(m.s.Measured), signedPercent(math.Expm1(m.error))))
-	}
-	if len(all) > wrongShown {
-		out = append(out, fmt.Sprintf("and %d more, see Predictions", len(all)-wrongShown))
+	for i := range quantities {
+		q := &quantities[i]
+		n, worst := 0, -1
+		for at, m := range d.index().misses { // worst first
+			if m.q == q {
+				if n++; worst < 0 {
+					worst = at
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		list, _ := q.scored(d.index().runs)
+		m := d.index().misses[worst]
+		out = append(out, fmt.Sprintf("%s: %d of %d measurements outside their predicted interval; the worst is run %s of %s: predicted %s [%s, %s], measured %s, %s %%", q.name, n, len(list),
+			short(m.run.Run.RunID), orWord(m.run.Run.Model.Name, short(m.run.Run.Model.ID)), q.write(m.s.Predicted), q.write(m.s.Lo), q.write(m.s.Hi), q.write(m.s.Measured), signedPercent(math.Expm1(m.error))))
 	}
 	return out
 }

@@ -84,10 +84,21 @@ func decisionOn(p *planner.Plan, knob string) (planner.Decision, bool) {
 	return planner.Decision{}, false
 }
 
+// plainValue writes a switch one way: sweeps say on, plans say true.
+func plainValue(v string) string {
+	switch v {
+	case "true":
+		return "on"
+	case "false":
+		return "off"
+	}
+	return v
+}
+
 func judgeDecision(e record.Experiment, v record.Verdict, value string) (judgement, evidence string) {
 	arm := ""
 	for _, a := range e.Arms {
-		if a.Value == value {
+		if plainValue(a.Value) == plainValue(value) {
 			arm = a.Name
 		}
 	}

@@ -21,8 +21,8 @@ func (d *Data) hitsSection() (Section, error) {
 		for _, policy := range cachepolicy.Names() {
 			list := hitPoints(d.index().ofModel[m.ID], policy)
 			fit, err := analysis.FitHits(list, d.measuredCurve(m, policy), reportLevel)
-			if err != nil {
-				continue // too few points: nothing to show
+			if err != nil || !severalSizes(list) {
+				continue // nothing to fit
 			}
 			points += fit.Points
 			name := orWord(m.Name, short(m.ID))
@@ -45,6 +45,12 @@ func (d *Data) hitsSection() (Section, error) {
 		settingsOf(d.index().runs), dates(from, to), count(points, "point", "points"))
 	s.Blocks = append(append(s.Blocks, t), figures...)
 	return s, nil
+}
+
+// severalSizes reports whether points differ in what was held: any curve fits
+// one size.
+func severalSizes(list []analysis.HitPoint) bool {
+	return slices.ContainsFunc(list, func(p analysis.HitPoint) bool { return p.F != list[0].F })
 }
 
 // hitPoints are the runs of a policy whose hit rate a fit may use.

@@ -35,7 +35,7 @@ func TestManyExperiments(t *testing.T) {
 	}
 	for _, want := range []string{
 		fmt.Sprintf("The newest %d of %d experiments have a section", sweepsShown, sweepsShown+more), "report --experiment ID --out DIR",
-		fmt.Sprintf("%d older sweeps of the same or other levers", sweepsShown+more-1),
+		fmt.Sprintf("%d more sweeps of the same or other levers", sweepsShown+more-1),
 		fmt.Sprintf("in all, 0 experiments drifted and in %d no drift was found", sweepsShown+more),
 	} {
 		if !strings.Contains(page, want) {

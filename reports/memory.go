@@ -58,14 +58,23 @@ func ledgerTable(r *record.StoredRun) Table {
 	return t
 }
 
+// timelineTokens is how many tokens make a timeline worth a look.
+const timelineTokens = 32
+
 // timeSection is where a token's time goes: the newest streamed run of each
 // model as a timeline, and all of them as a table.
 func (d *Data) timeSection() (Section, error) {
 	s := Section{ID: "time", Title: "Where a token's time goes"}
 	for _, m := range d.index().models {
-		r, ok := newest(d.index().ofModel[m.ID], func(r *record.StoredRun) bool {
-			return r.Run.Config.MoeStream && len(r.Run.TokenNS) > 1 && r.Run.State == record.StateDone && len(r.Void) == 0
-		})
+		timed := func(tokens int) func(*record.StoredRun) bool {
+			return func(r *record.StoredRun) bool {
+				return r.Run.Config.MoeStream && len(r.Run.TokenNS) >= tokens && r.Run.State == record.StateDone && len(r.Void) == 0
+			}
+		}
+		r, ok := newest(d.index().ofModel[m.ID], timed(timelineTokens))
+		if !ok {
+			r, ok = newest(d.index().ofModel[m.ID], timed(2))
+		}
 		if !ok {
 			continue
 		}

@@ -33,10 +33,10 @@ func (d *Data) negativeSection() Section {
 		}
 		for _, c := range append(append([]record.Comparison(nil), v.Comparisons...), v.Predictions...) {
 			if !isWin(c.Verdict) {
-				row(orWord(c.Arm, none)+" against "+c.Baseline, strconv.Itoa(c.Pairs), signedPercent(c.Effect), interval(c), percent(c.Level), c.Verdict, c.Reason)
+				row(orWord(c.Arm, none)+" against "+c.Baseline, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict, c.Reason)
 			}
 			if c.Predicted != "" && !isWin(c.Predicted) {
-				row(c.Arm+", registered band", strconv.Itoa(c.Pairs), signedPercent(c.Effect), interval(c), percent(c.Level), c.Predicted, c.PredictedReason)
+				row(c.Arm+", registered band", strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Predicted, c.PredictedReason)
 			}
 		}
 	}

@@ -28,9 +28,25 @@ type quantity struct {
 
 var quantities = []quantity{
 	{"decode, s/token", func(p *planner.Prediction) planner.Estimate { return p.DecodeSPerToken }, func(r *record.Run) float64 { return r.Measured.DecodeSPerToken }, seconds},
-	{"prefill, t/s", func(p *planner.Prediction) planner.Estimate { return p.PrefillTokensPerS }, func(r *record.Run) float64 { return r.Measured.PrefillTokensPerS }, func(x float64) string { return digits(x, 4) }},
+	{"prefill, t/s", func(p *planner.Prediction) planner.Estimate { return p.PrefillTokensPerS }, prefillOfWholePass, func(x float64) string { return digits(x, 4) }},
 	{"decode, bytes/token", func(p *planner.Prediction) planner.Estimate { return p.BytesPerToken }, func(r *record.Run) float64 { return r.Measured.BytesPerToken }, func(x float64) string { return mebibytes(x) + " MiB" }},
 	{"hit rate", func(p *planner.Prediction) planner.Estimate { return p.HitRate }, func(r *record.Run) float64 { return r.Measured.HitRate }, func(x float64) string { return percent(x) + " %" }},
+}
+
+// defaultPass is the width of a pass where no ubatch is set, as llama.cpp's.
+const defaultPass = 512
+
+// prefillOfWholePass is the prompt's rate where the prompt filled a pass: that is
+// what a plan predicts, and a prompt of ten words is another thing.
+func prefillOfWholePass(r *record.Run) float64 {
+	width := r.Config.UBatchSize
+	if width == 0 {
+		width = defaultPass
+	}
+	if r.Measured.PromptTokens < int64(width) {
+		return 0
+	}
+	return r.Measured.PrefillTokensPerS
 }
 
 // scored pairs predictions with measurements; runs are in order. The baseline is the last value
@@ -74,7 +90,7 @@ func (d *Data) calibrationTable() Table {
 	from, to := span(runs)
 	t := Table{
 		Caption: fmt.Sprintf("How predictions did, all written down before their run; %s; %s; baseline is the last value measured on the same machine and model. "+
-			"An error is a factor less one, the same either way. Coverage should be %s %%; the interval score is on the log scale, smaller is better.", settingsOf(runs), dates(from, to), percent(nominalCoverage)),
+			"An error is a factor less one, the same either way. Prefill counts prompts that filled a pass. Coverage should be %s %%; the interval score is on the log scale, smaller is better.", settingsOf(runs), dates(from, to), percent(nominalCoverage)),
 		Columns: columns("quantity", "#n", "#bias %", "#median error %", "#within 10 %", "#within 25 %", "#within 2x", "#in interval", "#coverage 95 % CI", "#interval score", "#baseline n", "#baseline median error %"),
 	}
 	for _, q := range quantities {

@@ -82,11 +82,17 @@ func (r Regions) Rewrite(text []byte) ([]byte, error) {
 	for {
 		i := bytes.Index(rest, []byte(regionBegin))
 		if i < 0 {
-			if j := bytes.Index(rest, []byte(regionEnd)); j >= 0 {
+			if j := bytes.Index(rest, []byte(regionEnd)); j >= 0 && !inCode(rest[:j]) {
 				return nil, fmt.Errorf("line %d: a region ends that did not begin", line+bytes.Count(rest[:j], []byte("\n")))
 			}
 			out.Write(rest)
 			return out.Bytes(), nil
+		}
+		if end := bytes.IndexByte(rest[i:], '\n'); end >= 0 && inCode(rest[:i]) {
+			line += bytes.Count(rest[:i+end+1], []byte("\n"))
+			out.Write(rest[:i+end+1])
+			rest = rest[i+end+1:]
+			continue
 		}
 		line += bytes.Count(rest[:i], []byte("\n"))
 		body := rest[i+len(regionBegin):]
@@ -109,6 +115,13 @@ func (r Regions) Rewrite(text []byte) ([]byte, error) {
 		line += bytes.Count(old, []byte("\n"))
 		rest = tail
 	}
+}
+
+// inCode reports whether what follows text is an indented code block: there a
+// region is only shown.
+func inCode(text []byte) bool {
+	start := text[bytes.LastIndexByte(text, '\n')+1:]
+	return len(start) >= 4 && len(bytes.TrimLeft(start, " ")) == 0
 }
 
 func (r Regions) fill(name string, lines bool) (string, error) {

@@ -39,7 +39,7 @@ func (d *Data) findingsSection() Section {
 			if d.index().voided[e.ID] != "" {
 				c.Verdict = "void"
 			}
-			t.Rows = append(t.Rows, append(append([]string(nil), who...), c.Arm, c.Baseline, strconv.Itoa(c.Pairs), signedPercent(c.Effect), interval(c), percent(c.Level), c.Verdict))
+			t.Rows = append(t.Rows, append(append([]string(nil), who...), c.Arm, c.Baseline, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict))
 		}
 	}
 	if len(t.Rows) == 0 {

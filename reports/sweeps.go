@@ -76,7 +76,7 @@ func experimentTitle(e record.Experiment) string {
 	switch {
 	case e.Lever != "":
 		return fmt.Sprintf("Sweep of %s (%s)", e.Lever, short(e.ID))
-	case e.Kind == "aa":
+	case e.Kind == kindAA:
 		return fmt.Sprintf("A/A control (%s)", short(e.ID))
 	}
 	return fmt.Sprintf("%s (%s)", e.Kind, short(e.ID))
@@ -106,7 +106,10 @@ func sentencesOf(v record.Verdict) (out []string) {
 // sentence says a comparison in plain words, verdict first when it is no win.
 func sentence(c record.Comparison) string {
 	text := c.Sentence
-	if text == "" {
+	switch {
+	case c.Pairs == 0 && c.Reason != "": // nothing to compare: say why
+		text = fmt.Sprintf("%s against %s: %s", c.Arm, c.Baseline, c.Reason)
+	case text == "":
 		text = fmt.Sprintf("%s against %s: %s %% (%s %% CI %s to %s %%, %s)", c.Arm, c.Baseline,
 			signedPercent(c.Effect), percent(c.Level), signedPercent(c.Lo), signedPercent(c.Hi), count(c.Pairs, "pair", "pairs"))
 	}
@@ -122,11 +125,27 @@ func comparisonTable(e record.Experiment, list []record.Comparison, runs []*reco
 	}
 	for _, c := range list {
 		t.Rows = append(t.Rows, []string{
-			c.Arm, strconv.Itoa(c.Pairs), fmt.Sprintf("%d:%d", c.Positive, c.Negative), signedPercent(c.Effect),
-			interval(c), percent(c.Level), digits(c.P, 2), digits(c.PHolm, 2), c.Verdict, c.Reason,
+			c.Arm, strconv.Itoa(c.Pairs), fmt.Sprintf("%d:%d", c.Positive, c.Negative), change(c),
+			interval(c), level(c), digits(c.P, 2), digits(c.PHolm, 2), c.Verdict, c.Reason,
 		})
 	}
 	return t
+}
+
+// change writes an estimate; nothing was estimated without a pair.
+func change(c record.Comparison) string {
+	if c.Pairs == 0 {
+		return none
+	}
+	return signedPercent(c.Effect)
+}
+
+// level writes the level an interval attains.
+func level(c record.Comparison) string {
+	if c.Pairs == 0 || c.Level == 0 {
+		return none
+	}
+	return percent(c.Level)
 }
 
 func interval(c record.Comparison) string {
@@ -145,7 +164,7 @@ func predictionTable(e record.Experiment, list []record.Comparison, runs []*reco
 	}
 	for _, c := range list {
 		t.Rows = append(t.Rows, []string{
-			c.Arm, strconv.Itoa(c.Pairs), signedPercent(c.Effect), interval(c), percent(c.Level), c.Verdict, c.Reason,
+			c.Arm, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict, c.Reason,
 		})
 	}
 	return t
