@@ -12,18 +12,19 @@ import (
 // would have cost. Its rate may depend on the request, on how much was read
 // so far and on whether the file is mapped.
 type fakeDrive struct {
-	mu       sync.Mutex
-	clock    time.Time
-	length   int64
-	stored   int64
-	where    place
-	rate     func(d *fakeDrive, n int64) float64 // bytes per second
-	inCache  bool                                // the page cache serves everything
-	hides    bool                                // it does not tell what the cache holds
-	noDirect error
-	lies     bool // direct reads return other bytes
-	failAt   int  // opening this many lanes fails
-	readFail error
+	mu         sync.Mutex
+	clock      time.Time
+	length     int64
+	stored     int64
+	where      place
+	rate       func(d *fakeDrive, n int64) float64 // bytes per second
+	inCache    bool                                // the page cache serves everything
+	hides      bool                                // it does not tell what the cache holds
+	noDirect   error
+	directRate float64 // of direct reads, where it is another; 0: it is not
+	lies       bool    // direct reads return other bytes
+	failAt     int     // opening this many lanes fails
+	readFail   error
 
 	open      int
 	total     int64 // bytes read
@@ -104,6 +105,9 @@ func (l *fakeLane) read(off, n int64) ([]byte, error) {
 		return nil, d.readFail
 	}
 	rate := d.rate(d, n)
+	if l.direct && d.directRate > 0 {
+		rate = d.directRate
+	}
 	if d.inCache && !l.direct {
 		rate = 20e9
 	} else {
