@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os/exec"
 	"strings"
 	"sync/atomic"
@@ -66,22 +65,36 @@ func endedPlainly(code int, log string) error {
 	return nil
 }
 
-// reach is how many operations of one undisturbed run the mode may hit.
-func (r *rack) reach(m mode, args []string) int64 {
-	var seen atomic.Int64
-	cmd, log := r.startFaulty(m.at(math.MaxInt64, &seen), args...)
+// reach counts the file operations of one undisturbed command: how many each
+// mode may hit.
+func (r *rack) reach(args []string) func(mode) int64 {
+	var all, writes int64
+	count := func(call int32, _ string) (time.Duration, syscall.Errno) {
+		all++
+		if (mode{write: true}).hits(call) {
+			writes++
+		}
+		return 0, 0
+	}
+	cmd, log := r.startFaulty(&fault{decide: count}, args...)
 	if code, err := finish(cmd, 2*time.Minute); err != nil || code != exitOK {
 		r.t.Fatalf("undisturbed behind the filter: exit %d, %v\n%s", code, err, log)
 	}
-	return seen.Load()
+	return func(m mode) int64 {
+		if m.write {
+			return writes
+		}
+		return all
+	}
 }
 
 // faultyRuns disturbs the file operations of runs, n times for each mode.
 func (r *rack) faultyRuns(n int) []*outcome {
 	var rows []*outcome
+	reach := r.reach(r.runArgs())
 	for _, m := range modes {
 		o := &outcome{what: "run, " + m.name, survives: "stored, or ended with a sentence; the ledger is sound"}
-		most := r.reach(m, r.runArgs())
+		most := reach(m)
 		for range n {
 			before, err := r.stored()
 			if err != nil {
@@ -110,9 +123,10 @@ func (r *rack) faultyRuns(n int) []*outcome {
 // faultySweeps does the same to sweeps, which then are resumed.
 func (r *rack) faultySweeps(n int) []*outcome {
 	var rows []*outcome
+	reach := r.reach(r.sweepArgs())
 	for _, m := range modes {
 		o := &outcome{what: "sweep, " + m.name, survives: "as a run, and the sweep goes on where it stopped"}
-		most := r.reach(m, r.sweepArgs())
+		most := reach(m)
 		for range n {
 			at := r.rng.Int64N(most)
 			var seen atomic.Int64

@@ -15,7 +15,7 @@ import (
 
 var (
 	tortureKills  = flag.Int("kills", 500, "signals sent in all")
-	tortureFaults = flag.Int("faults", 12, "times each other fault is tried; half as often where sweeps are disturbed")
+	tortureFaults = flag.Int("faults", 12, "times each other fault is tried; a quarter as often where it disturbs sweeps")
 	tortureSeed   = flag.Uint64("torture-seed", 1, "seed of the moments and signals")
 	tortureOut    = flag.String("table", "", "markdown file whose generated region is rewritten")
 )
