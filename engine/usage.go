@@ -56,6 +56,7 @@ func (s *Session) Counters() counters.Counters {
 	if s.placed != nil {
 		c.DevicePlacedBytes = s.placed.bytes
 	}
+	s.reserved(&c)
 	u := readUsage()
 	c.MajorFaults = u.majorFaults - s.start.majorFaults
 	c.RSSBytes, c.PeakRSS = u.rss, u.peak

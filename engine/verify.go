@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -57,13 +58,8 @@ func (s *Session) checkDevice(ctx context.Context) error {
 	if err := s.stream.Rehearse(false); err != nil {
 		return err
 	}
-	agree := 0
-	for i := range host {
-		if host[i] == dev[i] {
-			agree++
-		}
-	}
-	s.notes = append(s.notes, fmt.Sprintf("device %s agrees with the host on %d of %d next tokens (%d tokens: host %.2f s, device %.2f s)", s.device.name, agree, len(host), len(tokens), hostS, devS))
+	agree, nmse, middle := compare(host, dev)
+	s.notes = append(s.notes, fmt.Sprintf("device %s agrees with the host on %d of %d next tokens, NMSE of the logits %.2g, of the median position %.2g (%d tokens: host %.2f s, device %.2f s)", s.device.name, agree, len(host), nmse, middle, len(tokens), hostS, devS))
 	if float64(agree) < verifyShare*float64(len(host)) {
 		return fmt.Errorf("it computes something else than the host: %d of %d next tokens agree, %.0f %% must (--no-prefill-verify skips this check)", agree, len(host), 100*verifyShare)
 	}
@@ -86,9 +82,32 @@ func (s *Session) verifyPrompt() (tokens []int32, why string) {
 	return tokens, ""
 }
 
-// nextTokens prefills on one side and returns the top next token of each wanted
+// compare counts the positions whose top next token is the same, and takes the
+// error of all logits as llama.cpp's own backend tests do. The median position
+// tells arithmetic from routing: where a near tie in a router falls the other
+// way, a few positions carry nearly all of the error.
+func compare(host, dev [][]float32) (agree int, nmse, middle float64) {
+	var diff, norm float64
+	each := make([]float64, len(host))
+	for i := range host {
+		before, weight := diff, norm
+		if top(host[i]) == top(dev[i]) {
+			agree++
+		}
+		for j, want := range host[i] {
+			d := float64(want) - float64(dev[i][j])
+			diff += d * d
+			norm += float64(want) * float64(want)
+		}
+		each[i] = (diff - before) / (norm - weight)
+	}
+	slices.Sort(each)
+	return agree, diff / norm, each[len(each)/2]
+}
+
+// nextTokens prefills on one side and returns the logits of each wanted
 // position, and the seconds it took.
-func (s *Session) nextTokens(ctx context.Context, tokens []int32, at []bool, device bool) ([]int32, float64, error) {
+func (s *Session) nextTokens(ctx context.Context, tokens []int32, at []bool, device bool) ([][]float32, float64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -115,10 +134,10 @@ func (s *Session) nextTokens(ctx context.Context, tokens []int32, at []bool, dev
 	if err != nil {
 		return nil, 0, err
 	}
-	var out []int32
+	var out [][]float32
 	for i, wanted := range at {
 		if wanted {
-			out = append(out, top(s.ctx.LogitsAt(i)))
+			out = append(out, slices.Clone(s.ctx.LogitsAt(i)))
 		}
 	}
 	return out, time.Since(began).Seconds(), nil

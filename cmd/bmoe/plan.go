@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,13 +25,22 @@ var learnFacts func(*app) func(context.Context, *model.Model, *planner.Profile) 
 
 // probeFlags say how far measuring for a plan may go.
 type probeFlags struct {
-	noIO bool
-	mem  bool
+	noIO  bool
+	mem   bool
+	here  bool          // devices are measured in this process
+	limit time.Duration // of one device's probe
 }
 
 func (f *probeFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.noIO, "no-probe-io", false, "plan without reading the drive")
 	cmd.Flags().BoolVar(&f.mem, "probe-mem", false, "measure what memory can be kept, by holding it")
+	f.bindDevices(cmd)
+}
+
+// bindDevices adds the flags of how devices are asked.
+func (f *probeFlags) bindDevices(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.here, "no-isolated-probes", false, "measure devices in this process: a driver that crashes ends it")
+	cmd.Flags().DurationVar(&f.limit, "probe-timeout", childTime, "how long the probe of one device may take")
 }
 
 // probeAndPlan is the one way in which a command gets a plan.

@@ -53,7 +53,8 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 		Example: `  bmoe probe -m model.gguf
   bmoe probe -m model.gguf --no-io --json
   bmoe probe -m model.gguf --mem
-  bmoe probe -m model.gguf --device CPU`,
+  bmoe probe -m model.gguf --device CPU
+  bmoe probe -m model.gguf --device RPC0 --rpc 192.168.1.4:50052`,
 		Args: exactArgs(0, "no arguments; name the model with -m"),
 	}
 	k := bindKnobs(cmd)
@@ -63,7 +64,8 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 	fs.BoolVar(&f.noIO, "no-io", false, "do not read the model's drive")
 	fs.BoolVar(&f.mem, "probe-mem", false, "same as --mem")
 	fs.BoolVar(&f.noIO, "no-probe-io", false, "same as --no-io")
-	fs.StringVar(&device, backends.DeviceFlag, "", "measure one device only, in this process, and print one line of JSON")
+	f.bindDevices(cmd)
+	fs.StringVar(&device, backends.DeviceFlag, "", "measure one device only (CPU, Vulkan0, RPC0...), in this process, and print one line of JSON")
 	fs.StringVar(&hold, probes.HoldFlag, "", "hold memory as a child of another probe")
 	for _, name := range []string{"probe-mem", "no-probe-io", probes.HoldFlag} {
 		fs.Lookup(name).Hidden = true
@@ -108,7 +110,11 @@ func (a *app) probeOptions(f probeFlags) probes.Options {
 	}
 	if exe, err := os.Executable(); err == nil {
 		opts.Hold = probes.Self(exe, childTime, childEnv+"=1")
-		opts.Engine = backends.New(opts.Hold)
+		ask := probes.Self(exe, f.limit, childEnv+"=1")
+		if f.here {
+			ask = nil
+		}
+		opts.Engine = backends.New(ask)
 	}
 	return opts
 }

@@ -46,7 +46,10 @@ type Counters struct {
 	Lanes         int64   `json:"lanes"`           // workers that served at least one read
 	BytesToDevice int64   `json:"bytes_to_device"` // of picked experts, copied for prompts
 
-	DevicePlacedBytes int64 `json:"device_placed_bytes"` // of weights that lie on devices
+	DevicePlacedBytes   int64 `json:"device_placed_bytes"`   // of weights that lie on devices
+	DeviceReservedBytes int64 `json:"device_reserved_bytes"` // held there: those, context, buffers
+	HostContextBytes    int64 `json:"host_context_bytes"`    // of the context in host memory
+	HostComputeBytes    int64 `json:"host_compute_bytes"`    // of compute buffers there
 
 	CacheBudgetBytes     int64 `json:"cache_budget_bytes"`
 	CacheResidentBytes   int64 `json:"cache_resident_bytes"`

@@ -26,13 +26,6 @@ const (
 // List names the devices this build sees, the CPU included.
 func List() ([]Info, error) { return llama.Devices() }
 
-// RegisterRPC makes an RPC server's devices known to this process. Where
-// nothing answers, the process ends.
-func RegisterRPC(endpoint string) error {
-	_, err := llama.RegisterRPC(endpoint)
-	return err
-}
-
 // Shape is the expert matmul that is timed.
 type Shape struct {
 	Type    uint32 `json:"type"` // ggml type that most expert bytes come in
@@ -77,6 +70,8 @@ type Report struct {
 	PerNode      float64           `json:"per_node,omitempty"`  // seconds of a graph node that computes next to nothing
 	Repacks      []bool            `json:"repacks,omitempty"`   // by class: the CPU backend has another layout
 	Devices      []Info            `json:"devices"`             // all that are registered
+	Linked       []string          `json:"linked,omitempty"`    // backends that came linked
+	Loaded       []string          `json:"loaded,omitempty"`    // backends loaded as modules, with a device or without
 	RunsAll      bool              `json:"runs_all"`            // every class, at both widths
 	Against      string            `json:"against"`             // what the results were compared with
 	Module       string            `json:"module,omitempty"`
@@ -101,6 +96,9 @@ func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Why: map[string]string{}, Module: llama.CPUModule(), Devices: infos}
+	if r.Linked, r.Loaded, err = llama.Backends(); err != nil {
+		return nil, err
+	}
 	i := slices.IndexFunc(infos, func(d Info) bool { return d.Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("no device is called %q", name)

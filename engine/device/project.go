@@ -28,9 +28,15 @@ func Project(shards []string, c config.Config, widths []int64, offload string) (
 	layers := c.GPULayers
 	if offload != "" {
 		layers = 0 // a device that computes prompts holds no layer
-		if err := offloadTo(offload, c.PrefillMinTokens); err != nil {
+		d, err := llama.FindDevice(offload)
+		if err != nil {
 			return nil, err
 		}
+		least := max(c.PrefillMinTokens, 2) // as in a session with it
+		if err := d.Offload(true, least); err != nil {
+			return nil, err
+		}
+		defer func() { _ = d.Offload(false, least) }()
 	}
 	p, err := llama.NewProjection(shards, layers, offload)
 	if err != nil {
@@ -55,14 +61,4 @@ func Project(shards []string, c config.Config, widths []int64, offload string) (
 		}
 	}
 	return out, nil
-}
-
-// offloadTo has the device take matmuls that are wide enough, as a session
-// with it would.
-func offloadTo(name string, least int) error {
-	d, err := llama.FindDevice(name)
-	if err != nil {
-		return err
-	}
-	return d.Offload(true, max(least, 2))
 }

@@ -42,6 +42,8 @@ type Param struct {
 	Group   string
 	Help    string
 	pointer func(*Config) any
+	// want is what a String knob accepts, beside "": a check and its wording.
+	want func(text string) (ok bool, want string)
 }
 
 // Env is the environment variable that sets the knob.
@@ -151,6 +153,11 @@ func (p *Param) setString(v *string, text string) error {
 			}
 		}
 		return p.bad(text, "one of "+strings.Join(p.Enum, ", "))
+	}
+	if p.want != nil && text != "" {
+		if ok, want := p.want(text); !ok {
+			return p.bad(text, want)
+		}
 	}
 	*v = text
 	return nil

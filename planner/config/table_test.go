@@ -62,6 +62,7 @@ func TestBadValuesNameTheFlag(t *testing.T) {
 	for name, bad := range map[string]string{
 		"io-threads": "0", "cache-mb": "-5", "temp": "hot", "cache-policy": "fifo", "moe-stream": "maybe", "ubatch": "1e3",
 		"prefill-slots": "3", "top-p": "NaN", "seed": "-1", "ctx-size": "99999999999999999999",
+		"rpc": "127.0.0.1:50052,localhost:50052",
 	} {
 		p, ok := Lookup(name)
 		if !ok {
@@ -74,6 +75,20 @@ func TestBadValuesNameTheFlag(t *testing.T) {
 		}
 		if diff := cmp.Diff(Default(), c); diff != "" {
 			t.Errorf("%s=%s changed the configuration:\n%s", name, bad, diff)
+		}
+	}
+}
+
+func TestServersAreAddressesNamedOnce(t *testing.T) {
+	p, _ := Lookup("rpc")
+	for text, ok := range map[string]bool{
+		"": true, "box:50052": true, "a:1, b:2": true, "a:1,a:2": true, "[::1]:50052": true,
+		"box": false, "box:": false, ":1": false, "box:port": false, "box:70000": false, "a:1,": false,
+		"a:1,A:1": false, "localhost:1,127.0.0.1:1": false,
+	} {
+		c := Default()
+		if err := p.Set(&c, text); (err == nil) != ok {
+			t.Errorf("--rpc %q: %v", text, err)
 		}
 	}
 }

@@ -27,6 +27,8 @@ type answer struct {
 	Projection *device.Projection `json:"projection,omitempty"`
 	ProjectErr string             `json:"project_err,omitempty"`
 	Placement  *device.Placement  `json:"placement,omitempty"` // of the fitter's child, which has nothing else
+	Beside     int                `json:"beside,omitempty"`    // devices of its RPC server, itself included
+	Memory     *topology          `json:"memory,omitempty"`
 }
 
 // Child is a child's whole side: it measures the device called name for the
@@ -48,6 +50,9 @@ func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, ou
 	if err != nil {
 		return fmt.Errorf("-m: %w", err)
 	}
+	if err := device.DieBySignal(); err != nil {
+		return err
+	}
 	a, err := ask(ctx, m, cfg, name)
 	if err != nil {
 		return fmt.Errorf("--%s %s: %w", DeviceFlag, name, err)
@@ -61,12 +66,44 @@ func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*
 		p, err := device.Place(ctx, m, cfg, strings.Split(names, "+"))
 		return &answer{Placement: p}, err
 	}
-	h := probes.Local()
-	for _, at := range endpoints(cfg.RPC) {
-		if err := device.RegisterRPC(at); err != nil {
+	registered, remote := name, (*device.Remote)(nil)
+	if serverDevice(name) {
+		var err error
+		if remote, err = findRemote(ctx, cfg, name); err != nil {
 			return nil, err
 		}
+		registered = remote.Name
 	}
+	a, err := measure(ctx, m, cfg, registered)
+	if remote != nil && remote.Lost() != nil {
+		return nil, remote.Lost()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if remote != nil {
+		a.Beside = remote.Beside
+	}
+	a.called(name)
+	return a, nil
+}
+
+// serverDevice reports whether a device's name is one of an RPC server's.
+func serverDevice(name string) bool { return strings.HasPrefix(name, device.RPC) }
+
+func findRemote(ctx context.Context, cfg config.Config, name string) (*device.Remote, error) {
+	if len(endpoints(cfg.RPC)) == 0 {
+		return nil, fmt.Errorf("no device is called %q: name its server with --rpc", name)
+	}
+	r, err := device.FindRemote(ctx, cfg.RPC, cfg.RPCMB, name)
+	if err == nil && r == nil {
+		err = fmt.Errorf("no device is called %q: the servers of --rpc lend RPC0 and on, one for each of their devices", name)
+	}
+	return r, err
+}
+
+func measure(ctx context.Context, m *model.Model, cfg config.Config, name string) (*answer, error) {
+	h := probes.Local()
 	spec, ok := specOf(m, threads(h, cfg), h.Memory().Holdable.Or(0))
 	if !ok {
 		return nil, errors.New("the model has no matrix to multiply")
@@ -79,11 +116,30 @@ func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*
 	offload := name
 	if name == Host {
 		offload = ""
+	} else {
+		a.Memory = memoryOf(h, &report.Info)
 	}
 	if a.Projection, err = device.Project(m.Shards, cfg, widths(cfg), offload); err != nil {
 		a.ProjectErr = err.Error()
 	}
 	return a, nil
+}
+
+// called gives the device the name that a run has for it: this process may
+// have registered it under another one.
+func (a *answer) called(name string) {
+	was := a.Report.Info.Name
+	a.Report.Info.Name = name
+	if a.Projection == nil {
+		return
+	}
+	for _, w := range a.Projection.Widths {
+		for i := range w.Rows {
+			if w.Rows[i].Device == was {
+				w.Rows[i].Device = name
+			}
+		}
+	}
 }
 
 // threads is what a run would compute with.
@@ -106,8 +162,8 @@ func endpoints(list string) []string {
 	return out
 }
 
-// args start a child for a device. A server that does not answer ends the
-// process that asks, so a child is told of its own server only.
+// args start a child for a device, which is told of its own server only: it
+// need not wait for another one that does not answer.
 func args(cfg config.Config, name, rpc string) []string {
 	out := []string{"probe", "--" + DeviceFlag + "=" + name}
 	cfg.RPC, cfg.PrefillDevice, cfg.DeviceSplit, cfg.OverrideTensor = rpc, "", "", ""

@@ -194,8 +194,8 @@ func TestDevicesFromTheirChildren(t *testing.T) {
 	list := []device.Info{{Name: "CPU", Kind: device.CPU, Backend: "CPU"}, gpu("Good0", 8<<30, false), gpu("Wrong0", 0, true), gpu("Dead0", 4<<30, false), gpu("Slow0", 4<<30, false)}
 	ask, asked := scripted(t, map[string]any{
 		"CPU":    &answer{Report: &device.Report{Info: list[0], Devices: list, Narrow: good}},
-		"Good0":  &answer{Report: &device.Report{Info: list[1], Narrow: good, Wide: good, RunsAll: true, Against: "the CPU backend"}},
-		"Wrong0": &answer{Report: &device.Report{Info: list[2], Narrow: bad, Why: map[string]string{"wide": "the device does not run the expert matmul in q4_0"}}},
+		"Good0":  &answer{Report: &device.Report{Info: list[1], Narrow: good, Wide: good, RunsAll: true, Against: "the CPU backend"}, Memory: &topology{planner.No, "held"}},
+		"Wrong0": &answer{Report: &device.Report{Info: list[2], Narrow: bad, Why: map[string]string{"wide": "the device does not run the expert matmul in q4_0"}}, Memory: &topology{planner.Yes, "integrated"}},
 		"Dead0":  &probes.ChildError{Signal: "signal 11: segmentation fault"},
 		"Slow0":  &probes.ChildError{Timeout: 2 * time.Minute},
 	})
@@ -207,8 +207,8 @@ func TestDevicesFromTheirChildren(t *testing.T) {
 	want := []shown{
 		{planner.Yes, planner.Yes, planner.Yes, planner.Yes, planner.No},
 		{planner.Yes, planner.No, planner.No, planner.DontKnow, planner.Yes},
-		{planner.No, planner.DontKnow, planner.DontKnow, planner.DontKnow, planner.No},
-		{planner.No, planner.DontKnow, planner.DontKnow, planner.DontKnow, planner.No},
+		{planner.No, planner.DontKnow, planner.DontKnow, planner.DontKnow, planner.DontKnow},
+		{planner.No, planner.DontKnow, planner.DontKnow, planner.DontKnow, planner.DontKnow},
 	}
 	for i, d := range devices {
 		got := shown{planner.Ask(d.Usable), planner.Ask(d.RunsExpertOp), planner.Ask(d.Identity), planner.Ask(d.IdentityWide), planner.Ask(d.HostMemory)}

@@ -25,7 +25,7 @@ func (e *Engine) Devices(ctx context.Context, m *model.Model, cfg config.Config)
 	}
 	var out []planner.Device
 	for _, d := range a.Report.Devices {
-		if d.Kind != device.CPU {
+		if d.Kind != device.CPU && d.Backend != device.RPC {
 			f, _ := e.probe(ctx, m, cfg, d, "")
 			out = append(out, f)
 		}
@@ -59,23 +59,13 @@ func (e *Engine) server(ctx context.Context, m *model.Model, cfg config.Config, 
 	for n, total := 0, 1; n < total; n++ {
 		f, a := e.probe(ctx, m, cfg, device.Info{Name: rpcName(n), Description: at}, at)
 		if n == 0 && a != nil {
-			total = serverDevices(a.Report.Devices)
+			total = max(1, a.Beside)
 		}
 		f.Name, f.Description = rpcName(first+n), at
 		limitServer(&f, cfg, at)
 		out = append(out, f)
 	}
 	return out
-}
-
-func serverDevices(list []device.Info) int {
-	n := 0
-	for _, d := range list {
-		if strings.HasPrefix(d.Name, "RPC") {
-			n++
-		}
-	}
-	return max(1, n)
 }
 
 // limitServer corrects what a server says of its memory: by the caller's

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmoe/bmoe/engine/device"
@@ -62,8 +64,7 @@ const (
 	owedBuffers = "a projection by llama.cpp of this model's context"
 )
 
-// Backends says what this build sees. Every backend is a module loaded at run
-// time; none is linked in.
+// Backends says what this build carries, whether or not a device was found.
 func (e *Engine) Backends(ctx context.Context, m *model.Model, cfg config.Config) planner.BackendFacts {
 	a, err := e.askHost(ctx, m, cfg)
 	if err != nil {
@@ -73,17 +74,26 @@ func (e *Engine) Backends(ctx context.Context, m *model.Model, cfg config.Config
 			Loaded: planner.UnknownFact[int64](err.Error(), owedHost),
 		}
 	}
-	found := map[string]bool{}
-	for _, d := range a.Report.Devices {
-		if d.Kind != device.CPU {
-			found[d.Backend] = true
-		}
-	}
+	r := a.Report
+	linked, loaded := accelerators(r.Linked), accelerators(r.Loaded)
 	return planner.BackendFacts{
-		Looked: planner.MeasuredFact(true, 0, "llama.cpp's registered devices were listed").Timed(0, e.at),
-		Linked: planner.MeasuredFact[int64](0, 0, "this build loads every backend as a module").Timed(0, e.at),
-		Loaded: planner.MeasuredFact(int64(len(found)), 0, fmt.Sprintf("accelerator modules beside the program, %d devices in all", len(a.Report.Devices))).Timed(0, e.at),
+		Looked: planner.MeasuredFact(true, 0, fmt.Sprintf("llama.cpp's registered devices were listed: %d, the processor among them", len(r.Devices))).Timed(0, e.at),
+		Linked: planner.MeasuredFact(int64(len(linked)), 0, "accelerator backends that are part of this build"+named(linked)).Timed(0, e.at),
+		Loaded: planner.MeasuredFact(int64(len(loaded)), 0, "accelerator modules beside the program"+named(loaded)).Timed(0, e.at),
 	}
+}
+
+// accelerators are the backends that are not the processor's, nor the client
+// of RPC servers, which has devices only where a run names them.
+func accelerators(backends []string) []string {
+	return slices.DeleteFunc(slices.Clone(backends), func(b string) bool { return b == Host || b == device.RPC })
+}
+
+func named(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ")
 }
 
 // Bandwidth fills in the host's rates, which types the CPU has another layout

@@ -90,7 +90,9 @@ func overheads(p *planner.Profile, a *answer, at string) {
 // the child ended.
 func deviceFacts(d device.Info, a *answer, err error) planner.Device {
 	f := planner.Device{Name: d.Name, Description: d.Description}
-	f.HostMemory = planner.MeasuredFact(d.HostMemory, 0, "whether its buffers are memory the processor reads")
+	if f.HostMemory = (*topology)(nil).fact(); a != nil {
+		f.HostMemory = a.Memory.fact()
+	}
 	f.HostBuffer = planner.MeasuredFact(d.HostBuffer, 0, "advertised")
 	f.HostPtr = planner.UnknownFact[bool]("not advertised, which is no evidence of absence", "a safe test of wrapping host memory")
 	if d.HostPtr {

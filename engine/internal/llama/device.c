@@ -1,11 +1,24 @@
 #include "device.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "ggml.h"
 #include "ggml-backend-impl.h"
+
+void bm_die_by_signal(void) {
+    static const int deadly[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+        signal(deadly[i], SIG_DFL);
+    }
+    struct rlimit none = { 0, 0 };
+    setrlimit(RLIMIT_CORE, &none);
+    setenv("GGML_NO_BACKTRACE", "1", 1);
+}
 
 bool bm_module_load(const char * path) { return ggml_backend_load(path) != NULL; }
 
@@ -23,6 +36,18 @@ int bm_rpc_register(const char * endpoint, int * n) {
     ggml_backend_register(reg);
     *n = (int) ggml_backend_dev_count() - first;
     return *n > 0 ? first : -2;
+}
+
+int bm_backend_count(void) { return (int) ggml_backend_reg_count(); }
+
+const char * bm_backend_name(int i) { return ggml_backend_reg_name(ggml_backend_reg_get((size_t) i)); }
+
+ggml_backend_buffer_t bm_device_hold(int i, size_t n) {
+    ggml_backend_buffer_t b = ggml_backend_buft_alloc_buffer(ggml_backend_dev_buffer_type(bm_device_get(i)), n);
+    if (b) {
+        ggml_backend_buffer_clear(b, 1); // an untouched buffer takes nothing yet
+    }
+    return b;
 }
 
 ggml_backend_dev_t bm_device_get(int i) { return i < 0 ? NULL : ggml_backend_dev_get((size_t) i); }

@@ -63,6 +63,16 @@ func RegisterRPC(endpoint string) ([]Device, error) {
 	return out, nil
 }
 
+// DieBySignal has a fault of a driver end this process by its signal, so that
+// its parent sees which: Go would print its goroutines and exit with a code.
+func DieBySignal() error {
+	if err := Init(); err != nil { // which installs a handler of its own
+		return err
+	}
+	C.bm_die_by_signal()
+	return nil
+}
+
 // FindDevice is the device of that name.
 func FindDevice(name string) (Device, error) {
 	i, err := deviceIndex(name)
@@ -85,6 +95,33 @@ func (d Device) Info() (DeviceInfo, error) {
 		return DeviceInfo{}, err
 	}
 	return all[d.i], nil
+}
+
+// Hold takes and fills so many bytes of the device's memory until release is
+// called.
+func (d Device) Hold(bytes int64) (release func(), err error) {
+	b := C.bm_device_hold(C.int(d.i), C.size_t(bytes))
+	if b == nil {
+		return nil, fmt.Errorf("the device has no room for %d bytes", bytes)
+	}
+	return func() { C.ggml_backend_buffer_free(b) }, nil
+}
+
+// linkedBackends is how many backends were there before any module was loaded.
+var linkedBackends int
+
+// Backends names the backends that came linked and those that were loaded as
+// modules, the processor's included. One that sees no device is among them.
+func Backends() (linked, loaded []string, err error) {
+	if err := Init(); err != nil {
+		return nil, nil, err
+	}
+	all := make([]string, int(C.bm_backend_count()))
+	for i := range all {
+		all[i] = C.GoString(C.bm_backend_name(C.int(i)))
+	}
+	n := min(linkedBackends, len(all))
+	return all[:n], all[n:], nil
 }
 
 // cDevices is a NULL-terminated list for llama.cpp; free releases it.

@@ -9,6 +9,10 @@
 
 #include "ggml-backend.h"
 
+// Has a fault end the process by its signal, as it would end any program, and
+// leave nothing behind: for a process that may be lost, whose parent asks how.
+void bm_die_by_signal(void);
+
 // Loads one backend module. False when it is not there or will not load.
 bool bm_module_load(const char * path);
 
@@ -18,6 +22,13 @@ bool bm_module_load(const char * path);
 int bm_rpc_register(const char * endpoint, int * n);
 
 ggml_backend_dev_t bm_device_get(int i);
+
+// The backends that are loaded, whether or not they see a device.
+int bm_backend_count(void);
+const char * bm_backend_name(int i);
+
+// n bytes of the device's memory, every one written; NULL when there is no room.
+ggml_backend_buffer_t bm_device_hold(int i, size_t n);
 
 // Whether matmuls of host weights that are at least least tokens wide are given
 // to the device. Until it is first called a device decides that for itself.

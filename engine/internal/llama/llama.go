@@ -12,6 +12,7 @@ package llama
 #include <stdlib.h>
 #include "bridge.h"
 #include "dynlink.h"
+#include "device.h"
 #include "fault.h"
 */
 import "C"
@@ -48,6 +49,8 @@ func load() error {
 	}
 	cdir := C.CString(dir)
 	defer C.free(unsafe.Pointer(cdir))
+	_ = os.Unsetenv("GGML_BACKEND_PATH") // modules come from that folder and from nowhere else
+	linkedBackends = int(C.bm_backend_count())
 	C.bm_backends_load(cdir)
 	if C.ggml_backend_dev_by_type(C.GGML_BACKEND_DEVICE_TYPE_CPU) == nil {
 		return fmt.Errorf("no CPU backend module in %s: run `make build` again, or put the libggml-cpu-*.so files of llama.cpp %s there", dir, Release)

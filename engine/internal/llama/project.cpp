@@ -82,11 +82,7 @@ int bm_project_nodes(bm_project * p, bm_project_params params) {
     return n;
 }
 
-int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most) {
-    llama_context * ctx = open_context(p, params);
-    if (!ctx) {
-        return -1;
-    }
+int bm_context_memory(const llama_context * ctx, bm_project_row * rows, int most) {
     bool found = false;
     std::map<std::string, bm_project_row> sum;
     for (const auto & [buft, mem] : breakdown(ctx, found)) {
@@ -94,10 +90,10 @@ int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * row
         const std::string name = dev ? ggml_backend_dev_name(dev) : "";
         bm_project_row & row = sum[name];
         snprintf(row.name, sizeof row.name, "%s", name.c_str());
+        row.model += (int64_t) mem.model;
         row.context += (int64_t) mem.context;
         row.compute += (int64_t) mem.compute;
     }
-    llama_free(ctx);
     if (!found) {
         return -2;
     }
@@ -107,5 +103,15 @@ int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * row
             rows[n++] = entry.second;
         }
     }
+    return n;
+}
+
+int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most) {
+    llama_context * ctx = open_context(p, params);
+    if (!ctx) {
+        return -1;
+    }
+    int n = bm_context_memory(ctx, rows, most);
+    llama_free(ctx);
     return n;
 }

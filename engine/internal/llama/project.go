@@ -2,17 +2,18 @@ package llama
 
 /*
 #include <stdlib.h>
+#include "bridge.h"
 #include "project.h"
 */
 import "C"
 
 import "errors"
 
-// Projected is what a context would hold in one device's memory; Device "" is
-// the host's. Sizes are bytes.
+// Projected is what a context would hold, or holds, in one device's memory;
+// Device "" is the host's. Sizes are bytes.
 type Projected struct {
-	Device           string
-	Context, Compute int64
+	Device                  string
+	Model, Context, Compute int64
 }
 
 // Projection answers what contexts over a model would hold. Nothing is read
@@ -48,9 +49,14 @@ func (p *Projection) Close() { C.bm_project_free(p.p) }
 // At projects a context; only its size, widths, attention and cache types
 // matter.
 func (p *Projection) At(c ContextParams) ([]Projected, error) {
-	const most = 16
-	var rows [most]C.bm_project_row
-	n := C.bm_project_at(p.p, c.project(), &rows[0], most)
+	var rows [memories]C.bm_project_row
+	return projected(rows[:], C.bm_project_at(p.p, c.project(), &rows[0], memories))
+}
+
+// memories is how many devices' memory is told apart.
+const memories = 64
+
+func projected(rows []C.bm_project_row, n C.int) ([]Projected, error) {
 	switch {
 	case n == -2:
 		return nil, errors.New("this build of llama.cpp does not tell what a context holds")
@@ -59,9 +65,15 @@ func (p *Projection) At(c ContextParams) ([]Projected, error) {
 	}
 	out := make([]Projected, int(n))
 	for i := range out {
-		out[i] = Projected{C.GoString(&rows[i].name[0]), int64(rows[i].context), int64(rows[i].compute)}
+		out[i] = Projected{C.GoString(&rows[i].name[0]), int64(rows[i].model), int64(rows[i].context), int64(rows[i].compute)}
 	}
 	return out, nil
+}
+
+// Memory is what the context and its model hold, by the memory it is in.
+func (c *Context) Memory() ([]Projected, error) {
+	var rows [memories]C.bm_project_row
+	return projected(rows[:], C.bm_context_memory(C.bm_context_llama(c.c), &rows[0], memories))
 }
 
 func (c ContextParams) project() C.bm_project_params {

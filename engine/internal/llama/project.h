@@ -17,10 +17,11 @@ typedef struct {
 
 typedef struct {
     char    name[64]; // of the device whose memory it is; "" is the host's
-    int64_t context, compute;
+    int64_t model, context, compute;
 } bm_project_row;
 
 typedef struct bm_project bm_project;
+struct llama_context;
 
 // Reads the metadata of a model (all shards of a split one). device, unless it
 // is negative, is the one that wide matmuls are offloaded to. NULL on failure.
@@ -28,6 +29,8 @@ bm_project * bm_project_new(char ** paths, int n_paths, int n_gpu_layers, int de
 void bm_project_free(bm_project * p);
 // Fills up to most rows and returns how many there are; negative on failure.
 int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * rows, int most);
+// The same of a context that is in use: what it holds, weights included.
+int bm_context_memory(const struct llama_context * ctx, bm_project_row * rows, int most);
 // Nodes that compute something in the graph of one token; negative on failure.
 int bm_project_nodes(bm_project * p, bm_project_params params);
 
