@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"strings"
 	"fmt"
 	"math"
 	"strconv"
@@ -54,11 +55,16 @@ func estimate(e planner.Estimate, write func(float64) string) string {
 	return fmt.Sprintf("%s [%s, %s]", write(e.Point), write(e.Lo), write(e.Hi))
 }
 
+// short is how an identifier is shown, and what files are named after: letters
+// and digits of it, whatever a foreign ledger holds in its place.
 func short(id string) string {
-	if len(id) > 8 {
-		return id[:8]
-	}
-	return id
+	plain := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+	return plain[:min(8, len(plain))]
 }
 
 func date(t time.Time) string {

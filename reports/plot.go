@@ -46,6 +46,7 @@ func newPlot(title, x, y string) *plot.Plot {
 		a.Label.TextStyle.Font = sans(11)
 		a.Tick.Label.Font = sans(10)
 		a.Padding = 4
+		a.Tick.Marker = roundTicks{}
 	}
 	p.Legend.TextStyle.Font = sans(10)
 	p.Legend.Padding = 2
@@ -146,11 +147,14 @@ func (n names) Ticks(_, _ float64) []plot.Tick {
 	return out
 }
 
-// percentTicks are five to ten labelled ticks at round distances.
-type percentTicks struct{}
+// roundTicks are five to ten labelled ticks at round distances.
+type roundTicks struct{}
 
 // Ticks returns the ticks between two bounds.
-func (percentTicks) Ticks(lo, hi float64) []plot.Tick {
+func (roundTicks) Ticks(lo, hi float64) []plot.Tick {
+	if !(hi > lo) {
+		return []plot.Tick{{Value: lo, Label: digits(lo, 3)}}
+	}
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/4)))
 	for _, m := range []float64{5, 2} {
 		if (hi-lo)/(step*m) >= 4 {

@@ -3,26 +3,31 @@ package reports
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
 )
 
 // armsFigure shows every arm's change against the baseline: the estimate, its
 // interval, and each pair as a dot.
 func armsFigure(e record.Experiment, v record.Verdict, _ []*record.StoredRun) (Figure, bool, error) {
-	if len(v.Comparisons) == 0 {
+	if !slices.ContainsFunc(v.Comparisons, func(c record.Comparison) bool { return c.Pairs > 0 }) {
 		return Figure{}, false, nil
 	}
-	p := newPlot(fmt.Sprintf("%s against %s", orWord(e.Lever, e.Kind), e.Baseline), fmt.Sprintf("change of %s, %% (right is better)", e.Metric), "")
+	p := newPlot(armsTitle(e, v), fmt.Sprintf("change of %s, %% (right is better)", e.Metric), "")
 	labels := make(names, len(v.Comparisons))
 	lo, hi := -200*e.Margin, 200*e.Margin
 	for i, c := range v.Comparisons {
 		y := float64(i)
 		labels[i] = fmt.Sprintf("%s: %s, n = %d", c.Arm, c.Verdict, c.Pairs)
+		if !oneBaseline(v) {
+			labels[i] = fmt.Sprintf("%s against %s: %s, n = %d", c.Arm, c.Baseline, c.Verdict, c.Pairs)
+		}
 		if err := addArm(p, c, y, &lo, &hi); err != nil {
 			return Figure{}, false, err
 		}
@@ -38,13 +43,30 @@ func armsFigure(e record.Experiment, v record.Verdict, _ []*record.StoredRun) (F
 		}
 	}
 	p.Y.Tick.Marker = labels
-	p.X.Tick.Marker = percentTicks{}
+	p.X.Tick.Marker = roundTicks{}
 	p.Y.Min, p.Y.Max = -0.5, top
 	p.X.Min, p.X.Max = lo-0.05*(hi-lo), hi+0.05*(hi-lo)
-	caption := fmt.Sprintf("Arms of %s against %s: square and bar are the estimate and its interval (%s), small circles the single pairs, dashed lines the margin of %s %%; n = %s.",
-		orWord(e.Lever, e.Kind), e.Baseline, levels(v.Comparisons), percent(e.Margin), pairsOf(v.Comparisons))
+	caption := fmt.Sprintf("%s: square and bar are the estimate and its interval (%s), small circles the single pairs, dashed lines the margin of %s %%; n = %s.",
+		"Arms of "+armsTitle(e, v), levels(v.Comparisons), percent(e.Margin), pairsOf(v.Comparisons))
 	f, err := render(p, "arms-"+short(e.ID), caption, vg.Length(3+1.4*float64(len(labels)))*vg.Centimeter+2*vg.Centimeter)
 	return f, err == nil, err
+}
+
+// oneBaseline reports whether every arm is compared with the same one.
+func oneBaseline(v record.Verdict) bool {
+	return !slices.ContainsFunc(v.Comparisons, func(c record.Comparison) bool { return c.Baseline != v.Comparisons[0].Baseline })
+}
+
+// armsTitle names what is compared, with the lever's unit.
+func armsTitle(e record.Experiment, v record.Verdict) string {
+	name := orWord(e.Lever, e.Kind)
+	if p, ok := config.Lookup(e.Lever); ok && p.Unit != "" {
+		name += " (" + p.Unit + ")"
+	}
+	if oneBaseline(v) {
+		name += " against " + v.Comparisons[0].Baseline
+	}
+	return name
 }
 
 func addArm(p *plot.Plot, c record.Comparison, y float64, lo, hi *float64) error {
@@ -86,7 +108,9 @@ func orWord(a, b string) string {
 func levels(list []record.Comparison) string {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, c := range list {
-		lo, hi = math.Min(lo, c.Level), math.Max(hi, c.Level)
+		if c.Pairs > 0 {
+			lo, hi = math.Min(lo, c.Level), math.Max(hi, c.Level)
+		}
 	}
 	if percent(lo) == percent(hi) {
 		return percent(lo) + " %"

@@ -87,7 +87,10 @@ func duckdb(t *testing.T, dir string) func(sql string) []map[string]any {
 	}
 	modules := filepath.Join(cache, "bmoe", "duckdb-"+string(version))
 	if _, err := os.Stat(filepath.Join(modules, "node_modules")); err != nil {
-		t.Skipf("DuckDB is not in %s: run cmd/bmoe/testdata/duckdb/setup.sh", modules)
+		if _, err := exec.LookPath("npm"); err != nil {
+			t.Skip("npm is not installed, so DuckDB could not be")
+		}
+		t.Fatalf("DuckDB is not in %s: `make setup` puts it there", modules)
 	}
 	script, err := filepath.Abs(filepath.Join("testdata", "duckdb", "query.js"))
 	if err != nil {

@@ -111,13 +111,17 @@ func generateDocs(dir string, d reports.Data, pages bool) ([]generated, error) {
 	return out, nil
 }
 
-// resultPages is the whole report, the page of what was no win, and the plots.
+// resultPages is the whole report as markdown and as one page for a browser, the page of what was no win, and the plots.
 func resultPages(dir string, doc *reports.Document) ([]generated, error) {
 	page, err := doc.Markdown("")
 	if err != nil {
 		return nil, err
 	}
-	out := []generated{{filepath.Join(dir, "report.md"), page}}
+	html, err := doc.HTML()
+	if err != nil {
+		return nil, err
+	}
+	out := []generated{{filepath.Join(dir, "report.md"), page}, {filepath.Join(dir, "report.html"), html}}
 	for _, s := range doc.Sections {
 		if s.ID == "negative" {
 			only := reports.Document{Title: s.Title, Sections: []reports.Section{s}}

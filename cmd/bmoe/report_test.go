@@ -141,6 +141,7 @@ func TestReportDocs(t *testing.T) {
 		filepath.Join(root, "README.md"):                       "We have <!-- bmoe:begin value:runs -->1<!-- bmoe:end value:runs --> run.",
 		filepath.Join(docs, "found.md"):                        "(results/predicted-decode.svg)",
 		filepath.Join(docs, "results", "report.md"):            "(predicted-decode.svg)",
+		filepath.Join(docs, "results", "report.html"):          "<!doctype html>",
 		filepath.Join(docs, "results", "negative.md"):          "no verdict",
 		filepath.Join(docs, "results", "predicted-decode.svg"): "<svg",
 		filepath.Join(docs, "plain.md"):                        "nothing generated",

@@ -62,7 +62,7 @@ func (l *ledger) register(ctx context.Context, d *document, r *runner, facts []p
 // not lose it.
 func (l *ledger) save(d *document) error {
 	if l.store == nil {
-		d.run.RunID = record.ID(d.run)
+		d.run.RunID = d.run.ContentID()
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -7,7 +7,7 @@ version=$(sed -n 's/.*"@duckdb\/node-api": "\(.*\)".*/\1/p' "$here/package.json"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/bmoe
 dir=$cache/duckdb-$version
 if [ ! -e "$dir/node_modules/@duckdb/node-api/package.json" ]; then
-	command -v npm >/dev/null || { echo "duckdb: npm is missing; the Parquet test will be skipped" >&2; exit 1; }
+	command -v npm >/dev/null || { echo "setup: npm is missing; the test that reads Parquet with DuckDB will be skipped" >&2; exit 0; }
 	mkdir -p "$cache"
 	tmp=$(mktemp -d "$cache/tmp.XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
