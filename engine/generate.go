@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
@@ -73,6 +74,10 @@ type generation struct {
 // Generate computes a prompt and decodes tokens after it. When ctx ends it
 // returns what there is with ctx's error.
 func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
+	// A thread of its own: between two calls into llama.cpp Go would move the
+	// goroutine to another one, which begins beside a busy thread of the pool.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	g := &generation{s: s, req: &req, res: &Result{}, began: time.Now(), out: newPieces(s.cfg.Stop, req.OnText)}
 	tokens, reused, err := s.promptTokens(&req)
 	if err != nil {
@@ -236,6 +241,9 @@ func (s *Session) compute(ctx context.Context, tokens []int32, prompt bool) erro
 	}
 	began := time.Now()
 	err := s.ctx.Decode(tokens)
+	if s.stream != nil {
+		s.hook.Settle()
+	}
 	s.decode.graphS += time.Since(began).Seconds()
 	if device && err == nil {
 		err = s.device.lost()

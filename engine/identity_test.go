@@ -53,6 +53,36 @@ func TestStreamedEqualsResident(t *testing.T) {
 
 func TestStreamedEqualsResidentOnTrainedWeights(t *testing.T) { sameBits(t, storyModel(t)) }
 
+// Layers that find their experts in the cache are answered without a stop in
+// the graph, on every thread count, and also where the cache fails them then.
+func TestCallsInsideTheGraphEqualResident(t *testing.T) {
+	spec := tiny("qwen3moe", "q8_0")
+	spec.Skew = 2 // a rare expert is read late, when its layer is no longer stopped at
+	model := makeModel(t, "calls", spec)
+	for _, threads := range []int{1, 2} {
+		for _, overlap := range []bool{false, true} {
+			cfg := baseConfig(model)
+			cfg.Threads, cfg.ThreadsBatch = threads, threads
+			want := generate(t, cfg, "Once upon a time", 256)
+			cfg.MoeStream, cfg.CacheMB, cfg.Overlap = true, routedShare(t, model, 1), overlap
+			got := generate(t, cfg, "Once upon a time", 256)
+			if got.hash != want.hash {
+				t.Errorf("%d threads, overlap %v: logits differ from the resident model's", threads, overlap)
+			}
+			c := got.c
+			if c.HookResident == 0 || c.HookInGraph == 0 || c.HookCalls <= c.HookInGraph {
+				t.Errorf("of %d routings %d were answered from the table, %d inside the graph", c.HookCalls, c.HookResident, c.HookInGraph)
+			}
+			if c.HookInGraphReads > 0 != overlap { // without overlap all is read when the routing is answered
+				t.Errorf("overlap %v: %d calls inside the graph waited for reads", overlap, c.HookInGraphReads)
+			}
+			if want := c.Hits + c.Misses; c.Lookups != want || c.ExpertsRouted < c.Lookups {
+				t.Errorf("%d lookups, %d hits and misses, %d routed", c.Lookups, want, c.ExpertsRouted)
+			}
+		}
+	}
+}
+
 // A comparison that cannot fail proves nothing: two experts that swap places
 // in the file must be noticed.
 func TestSwappedExpertsAreNoticed(t *testing.T) {

@@ -157,6 +157,7 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 		s.hook.Head(h.embd, h.layout, h.data)
 	}
 	s.hook.Seal()
+	s.hook.Table(s.stream.Slots(), s.layout.Experts)
 	s.device.watch(func() { s.Cancel() })
 	s.placed.watch(func() { s.Cancel() })
 	if c.RouteTrace != "" {

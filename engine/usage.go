@@ -52,6 +52,7 @@ func (s *Session) Counters() counters.Counters {
 	var c counters.Counters
 	if s.stream != nil {
 		c = s.stream.Counters()
+		c.HookInGraph, c.HookInGraphReads = s.hook.Calls()
 	}
 	if s.placed != nil {
 		c.DevicePlacedBytes = s.placed.bytes

@@ -125,6 +125,7 @@ func (s *Session) nextTokens(ctx context.Context, tokens []int32, at []bool, dev
 	s.hook.Mode(remap, s.cfg.Overlap, device)
 	began := time.Now()
 	err = s.ctx.DecodeAt(tokens, at)
+	s.hook.Settle()
 	if lost := s.device.lost(); lost != nil {
 		return nil, 0, lost
 	}

@@ -24,9 +24,13 @@ type Counters struct {
 	WaitGateS  float64 `json:"wait_gate_s"`
 	WaitUpS    float64 `json:"wait_up_s"`
 	WaitDownS  float64 `json:"wait_down_s"`
-	ManageS    float64 `json:"manage_s"`  // looking up, choosing victims, remapping ids
-	ComputeS   float64 `json:"compute_s"` // decode time that is neither wait nor management
-	HookCalls  int64   `json:"hook_calls"`
+	ManageS    float64 `json:"manage_s"`   // looking up, choosing victims, remapping ids
+	ComputeS   float64 `json:"compute_s"`  // decode time that is neither wait nor management
+	HookCalls  int64   `json:"hook_calls"` // routings answered
+
+	HookResident     int64 `json:"hook_resident"`       // of those, from the slot table alone: every expert was cached
+	HookInGraph      int64 `json:"hook_in_graph"`       // of those, by a call inside the graph, which was not interrupted
+	HookInGraphReads int64 `json:"hook_in_graph_reads"` // of those, that had to wait for reads after all
 
 	ComputeThreads int64 `json:"compute_threads"` // threads of the pool that decoded
 	PrefillGraphs  int64 `json:"prefill_graphs"`  // graphs (micro-batches) the prompts were computed in

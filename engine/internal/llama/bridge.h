@@ -77,6 +77,14 @@ void bm_hook_head(bm_hook * h, struct ggml_tensor * embd, const bm_repack * layo
 // remap: the next graphs read ids through the slot table; otherwise ids stay.
 // device: their expert matmuls may run on a device.
 void bm_hook_mode(bm_hook * h, bool remap, bool pipeline, bool device);
+// Lets the hook answer routings whose experts all have a slot in table, of
+// experts entries a layer, by itself.
+void bm_hook_table(bm_hook * h, const int32_t * table, int experts);
+// What it answered since the last call: n numbers, which are forgotten.
+int bm_hook_log(bm_hook * h, const int32_t ** log);
+// How many routings were answered inside a graph, and how many of those waited
+// for reads.
+void bm_hook_calls(const bm_hook * h, int64_t * calls, int64_t * read);
 // Stops the graph that is running, from any thread, until cleared.
 void bm_hook_abort(bm_hook * h, bool on);
 

@@ -1,6 +1,11 @@
 // The evaluation hook. llama.cpp calls it for every node of a graph: first to
 // ask whether we want the node's result (all asks up to a wanted node come
 // before any of them is computed), then, for a wanted node, when it is there.
+//
+// A wanted node ends a sub-graph, and the threads meet anew for the next one.
+// A layer that has lately found its experts in the cache is spared that: its
+// routing node, a view that nothing is computed for, becomes a call of ours
+// inside the graph. If reads are needed after all, that call waits for them.
 #include "bridge.h"
 
 #include <stdlib.h>
@@ -15,8 +20,13 @@ typedef struct {
     int asked;                // projections whose matmul was asked for since routing
     bool reading;             // reads were under way when the routing was answered
     bool routed;              // the running graph's routing has been answered
+    bool called;              // the routing node is a call inside the graph
+    float reads;              // how often routings have asked for reads lately
+    int32_t view[GGML_MAX_OP_PARAMS / sizeof(int32_t)]; // what a call replaced
     int n_proj;
 } layer_state;
+
+enum { LOG_HEAD = 3 }; // layer, k, n
 
 struct bm_hook {
     uintptr_t handle;
@@ -27,11 +37,28 @@ struct bm_hook {
     int32_t * ids; // contiguous copy of a routing node's view
     struct ggml_tensor * embd; // with a repacked copy in head, or NULL
     struct ggml_tensor head;
-    bool remap, pipeline, device;
+    bool remap, pipeline, device, calls;
+    bool plain; // only the processor's own backend computes host tensors
+    struct ggml_tensor call; // what a routing node becomes
+    const int32_t * table;   // the slot of each layer's experts, -1 where absent
+    int table_experts;
+    int64_t n_calls, n_reads; // routings answered inside a graph; that waited for reads
+    int32_t * log; // routings answered from the table: layer, k, n, then k*n ids
+    int log_n, log_cap;
     uint8_t * raw; // a routing node's view, fetched from a device
     size_t raw_cap;
     atomic_bool abort;
 };
+
+static void answer(struct ggml_tensor * t, int ith, int nth, void * ud);
+
+// make_call has ggml write down a call of answer.
+static void make_call(bm_hook * h) {
+    struct ggml_init_params p = { .mem_size = 2 * ggml_tensor_overhead(), .no_alloc = true };
+    struct ggml_context * ctx = ggml_init(p);
+    h->call = *ggml_custom_4d(ctx, GGML_TYPE_I32, 1, 1, 1, 1, NULL, 0, answer, 1, h);
+    ggml_free(ctx);
+}
 
 bm_hook * bm_hook_new(uintptr_t handle, int n_layers, int n_used, int max_tokens) {
     bm_hook * h = calloc(1, sizeof *h);
@@ -41,6 +68,14 @@ bm_hook * bm_hook_new(uintptr_t handle, int n_layers, int n_used, int max_tokens
     h->max_tokens = max_tokens;
     h->layers = calloc(n_layers, sizeof *h->layers);
     h->ids = malloc((size_t) n_used * max_tokens * sizeof *h->ids);
+    for (int i = 0; i < n_layers; i++) {
+        h->layers[i].reads = 1;
+    }
+    make_call(h);
+    h->plain = true;
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        h->plain &= ggml_backend_dev_type(ggml_backend_dev_get(i)) != GGML_BACKEND_DEVICE_TYPE_ACCEL;
+    }
     return h;
 }
 
@@ -55,6 +90,7 @@ void bm_hook_free(bm_hook * h) {
     free(h->experts);
     free(h->ids);
     free(h->raw);
+    free(h->log);
     free(h);
 }
 
@@ -89,6 +125,26 @@ void bm_hook_mode(bm_hook * h, bool remap, bool pipeline, bool device) {
     h->remap = remap;
     h->pipeline = pipeline;
     h->device = device;
+    h->calls = remap && !device && h->plain;
+}
+
+void bm_hook_table(bm_hook * h, const int32_t * table, int experts) {
+    h->table = table;
+    h->table_experts = experts;
+    h->log_cap = h->n_layers * (LOG_HEAD + 2 * h->n_used);
+    h->log = malloc(h->log_cap * sizeof *h->log);
+}
+
+int bm_hook_log(bm_hook * h, const int32_t ** log) {
+    int n = h->log_n;
+    h->log_n = 0;
+    *log = h->log;
+    return n;
+}
+
+void bm_hook_calls(const bm_hook * h, int64_t * calls, int64_t * read) {
+    *calls = h->n_calls;
+    *read = h->n_reads;
 }
 
 void bm_hook_abort(bm_hook * h, bool on) { atomic_store(&h->abort, on); }
@@ -111,10 +167,14 @@ static const bm_expert * find(bm_hook * h, struct ggml_tensor * t) {
     return bsearch(&key, h->experts, h->n_experts, sizeof key, by_tensor);
 }
 
+static bool on_host(const struct ggml_tensor * t) {
+    ggml_backend_buffer_t buf = t->view_src ? t->view_src->buffer : t->buffer;
+    return !buf || ggml_backend_buffer_is_host(buf);
+}
+
 // bytes_of is where the processor can read a tensor.
 static const char * bytes_of(bm_hook * h, struct ggml_tensor * t) {
-    ggml_backend_buffer_t buf = t->view_src ? t->view_src->buffer : t->buffer;
-    if (!h->device || !buf || ggml_backend_buffer_is_host(buf)) {
+    if (!h->device || on_host(t)) {
         return t->data;
     }
     size_t n = ggml_nbytes(t);
@@ -125,6 +185,50 @@ static const char * bytes_of(bm_hook * h, struct ggml_tensor * t) {
     }
     ggml_backend_tensor_get(t, h->raw, 0, n);
     return (const char *) h->raw;
+}
+
+// shape lays out the slot ids of a layer as a routing node's, contiguously.
+static void shape(layer_state * l, const struct ggml_tensor * t) {
+    l->asked = 0;
+    l->routed = true;
+    l->ids.type = GGML_TYPE_I32;
+    l->ids.ne[0] = t->ne[0];
+    l->ids.ne[1] = t->ne[1];
+    l->ids.ne[2] = l->ids.ne[3] = 1;
+    l->ids.nb[0] = sizeof(int32_t);
+    l->ids.nb[1] = t->ne[0] * sizeof(int32_t);
+    l->ids.nb[2] = l->ids.nb[3] = l->ids.nb[1] * t->ne[1];
+    l->ids.data = l->slots;
+    l->ids.buffer = t->buffer;
+}
+
+// How much one routing weighs in a layer's reads.
+static const float LATELY = 1.0f / 16;
+
+// resident answers a routing whose experts are all in the cache, without a step
+// into Go: coming back from there wakes a thread of its runtime, which would
+// take a core from the graph at every layer. What was answered is told later.
+static bool resident(bm_hook * h, int il, int k, int n) {
+    int m = k * n;
+    if (!h->table || !h->remap || h->log_n + LOG_HEAD + m > h->log_cap) {
+        return false;
+    }
+    const int32_t * row = h->table + (size_t) il * h->table_experts;
+    int32_t * slots = h->layers[il].slots;
+    for (int i = 0; i < m; i++) {
+        uint32_t e = h->ids[i];
+        if (e >= (uint32_t) h->table_experts || row[e] < 0) {
+            return false;
+        }
+        slots[i] = row[e];
+    }
+    int32_t * out = h->log + h->log_n;
+    out[0] = il;
+    out[1] = k;
+    out[2] = n;
+    memcpy(out + LOG_HEAD, h->ids, m * sizeof *out);
+    h->log_n += LOG_HEAD + m;
+    return true;
 }
 
 // The ids are a view of the full argsort: rows lie nb[1] apart.
@@ -139,18 +243,59 @@ static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
     for (int i = 0; i < n; i++) {
         memcpy(h->ids + (size_t) i * k, data + i * t->nb[1], k * sizeof(int32_t));
     }
-    l->asked = 0;
-    l->routed = true;
-    l->ids.type = GGML_TYPE_I32;
-    l->ids.ne[0] = k;
-    l->ids.ne[1] = n;
-    l->ids.ne[2] = l->ids.ne[3] = 1;
-    l->ids.nb[0] = sizeof(int32_t);
-    l->ids.nb[1] = k * sizeof(int32_t);
-    l->ids.nb[2] = l->ids.nb[3] = l->ids.nb[1] * n;
-    l->ids.data = l->slots;
-    l->ids.buffer = t->buffer;
-    return bmoeRoute(h->handle, il, h->ids, k, n, l->slots, &l->reading);
+    bool ok = true;
+    l->reading = false;
+    if (!resident(h, il, k, n)) {
+        const int32_t * log;
+        int m = bm_hook_log(h, &log);
+        ok = bmoeRoute(h->handle, il, h->ids, k, n, l->slots, &l->reading, (int32_t *) log, m);
+    }
+    l->reads += LATELY * ((l->reading ? 1 : 0) - l->reads);
+    return ok;
+}
+
+// answer is the call inside a graph. One thread makes it; the others wait at
+// the end of the node.
+static void answer(struct ggml_tensor * t, int ith, int nth, void * ud) {
+    (void) nth;
+    bm_hook * h = ud;
+    if (ith != 0 || bm_hook_aborted(h)) {
+        return;
+    }
+    int il = layer_of(h, t);
+    bool ok = routed(h, t, il), read = h->layers[il].reading;
+    for (int proj = 0; ok && read && proj < BM_PROJ; proj++) {
+        bool more; // reads that have ended are waited for too: one may have failed
+        ok = bmoeWait(h->handle, il, proj, &more);
+    }
+    h->n_calls++;
+    h->n_reads += read;
+    h->layers[il].reading = false;
+    if (!ok) {
+        bm_hook_abort(h, true);
+    }
+}
+
+// A stop in the graph costs less than reads that nothing overlaps with.
+static const float RARELY = 0.1f;
+
+// stops decides how a layer's routing is answered: true for a stop at its node,
+// false for a call in its place.
+static bool stops(bm_hook * h, struct ggml_tensor * t, int il) {
+    layer_state * l = &h->layers[il];
+    bool call = h->calls && l->reads < RARELY && t->ne[0] <= h->n_used && t->ne[1] <= h->max_tokens && on_host(t);
+    if (call && t->op == GGML_OP_VIEW) {
+        memcpy(l->view, t->op_params, sizeof l->view);
+        memcpy(t->op_params, h->call.op_params, sizeof l->view);
+        t->op = GGML_OP_CUSTOM;
+    } else if (!call && t->op == GGML_OP_CUSTOM) {
+        memcpy(t->op_params, l->view, sizeof l->view);
+        t->op = GGML_OP_VIEW;
+    }
+    l->called = t->op == GGML_OP_CUSTOM;
+    l->reading = false;
+    shape(l, t);
+    return !l->called;
 }
 
 // matmul points an expert matmul at the slot ids and, when pipelining, waits
@@ -174,7 +319,7 @@ static bool matmul(bm_hook * h, struct ggml_tensor * t, const bm_expert * e) {
         t->src[2] = l->src;
     }
     l->asked++;
-    if (!h->pipeline || !l->reading) {
+    if (l->called || !h->pipeline || !l->reading) {
         return false;
     }
     bool more = false;
@@ -238,5 +383,6 @@ bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     if (t->op == GGML_OP_MUL_MAT && h->embd && t->src[0] == h->embd) {
         t->src[0] = &h->head;
     }
-    return layer_of(h, t) >= 0;
+    int il = layer_of(h, t);
+    return il >= 0 && stops(h, t, il);
 }

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/cgo"
 	"unsafe"
 )
@@ -26,6 +27,9 @@ type Router interface {
 	// of used experts; slots, of the same shape, takes what the expert matmuls
 	// are to index instead.
 	Route(layer int, ids []int32, used, tokens int, slots []int32) bool
+	// Resident is told, in order and before the next Route, of routings that
+	// were answered from the table alone: all their experts had a slot.
+	Resident(layer int, ids []int32, used, tokens int)
 	// Wait is called before the matmul of a projection, when pipelining and
 	// reads were under way when the layer was routed.
 	Wait(layer, proj int) bool
@@ -45,14 +49,50 @@ type Router interface {
 // Hook connects a Router to a context.
 type Hook struct {
 	h      *C.bm_hook
+	r      Router
 	handle cgo.Handle
+	table  runtime.Pinner
 }
 
 // NewHook makes a hook for a model of that many layers, routing width and
 // widest graph.
 func NewHook(r Router, layers, used, maxTokens int) *Hook {
 	handle := cgo.NewHandle(r)
-	return &Hook{C.bm_hook_new(C.uintptr_t(handle), C.int(layers), C.int(used), C.int(maxTokens)), handle}
+	return &Hook{h: C.bm_hook_new(C.uintptr_t(handle), C.int(layers), C.int(used), C.int(maxTokens)), r: r, handle: handle}
+}
+
+// Table lets the hook answer by itself, while ids are remapped, where every
+// expert that was picked has a slot in the table: experts entries a layer, -1
+// for none. The router may change entries in its own calls and between graphs.
+func (h *Hook) Table(slots []int32, experts int) {
+	h.table.Pin(&slots[0])
+	C.bm_hook_table(h.h, (*C.int32_t)(unsafe.Pointer(&slots[0])), C.int(experts))
+}
+
+// Settle tells the router of what was answered without it. It is called after
+// every graph.
+func (h *Hook) Settle() {
+	var log *C.int32_t
+	n := C.bm_hook_log(h.h, &log)
+	tell(h.r, unsafe.Slice((*int32)(unsafe.Pointer(log)), n))
+}
+
+// Calls is how many routings were answered inside a graph that went on, and how
+// many of those had to wait for reads.
+func (h *Hook) Calls() (calls, read int64) {
+	var c, r C.int64_t
+	C.bm_hook_calls(h.h, &c, &r)
+	return int64(c), int64(r)
+}
+
+// tell reads a log: layer, used, tokens, then used*tokens ids, again and again.
+func tell(r Router, log []int32) {
+	for len(log) > 0 {
+		used, tokens := int(log[1]), int(log[2])
+		n := used * tokens
+		r.Resident(int(log[0]), log[3:3+n], used, tokens)
+		log = log[3+n:]
+	}
 }
 
 // Expert tells the hook about a streamed expert tensor.
@@ -77,6 +117,7 @@ func (h *Hook) Abort(on bool) { C.bm_hook_abort(h.h, C.bool(on)) }
 // Close frees the hook. Its context must be closed first.
 func (h *Hook) Close() {
 	C.bm_hook_free(h.h)
+	h.table.Unpin()
 	h.handle.Delete()
 }
 
@@ -89,9 +130,10 @@ func guard(r Router, ok *C.bool) {
 }
 
 //export bmoeRoute
-func bmoeRoute(handle C.uintptr_t, layer C.int, ids *C.int32_t, used, tokens C.int, slots *C.int32_t, reading *C.bool) (ok C.bool) {
+func bmoeRoute(handle C.uintptr_t, layer C.int, ids *C.int32_t, used, tokens C.int, slots *C.int32_t, reading *C.bool, log *C.int32_t, logged C.int) (ok C.bool) {
 	r := cgo.Handle(handle).Value().(Router)
 	defer guard(r, &ok)
+	tell(r, unsafe.Slice((*int32)(unsafe.Pointer(log)), logged))
 	n := int(used) * int(tokens)
 	in := unsafe.Slice((*int32)(unsafe.Pointer(ids)), n)
 	out := unsafe.Slice((*int32)(unsafe.Pointer(slots)), n)

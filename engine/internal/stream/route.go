@@ -13,16 +13,7 @@ var errNoVictim = errors.New("the expert cache has no slot for this layer's expe
 func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) bool {
 	began := time.Now()
 	waited, _ := s.Spent()
-	if s.trace != nil && !s.rehearsing {
-		s.layer = layer
-		s.trace(layer, ids, used, tokens, s.residentNow)
-	}
-	s.stats.HookCalls++
-	s.stats.ExpertsRouted += int64(len(ids))
-	distinct, counts := s.picks.Distinct(ids)
-	s.picked = len(distinct)
-	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
-	s.split.touch(layer, s.cfg.Experts, distinct)
+	distinct := s.note(layer, ids, used, tokens)
 	var err error
 	if s.narrow {
 		err = s.routeNarrow(layer, distinct, ids, slots)
@@ -39,6 +30,33 @@ func (s *Stream) Route(layer int, ids []int32, used, tokens int, slots []int32) 
 		s.Fail(err)
 	}
 	return err == nil
+}
+
+// Resident notes a routing that was answered from Slots alone.
+func (s *Stream) Resident(layer int, ids []int32, used, tokens int) {
+	began := time.Now()
+	s.countLookups(layer, len(s.note(layer, ids, used, tokens)), nil)
+	s.stats.HookResident++
+	s.stats.ManageS += time.Since(began).Seconds()
+}
+
+// Slots are where each layer's experts lie: an entry per expert, -1 for one
+// that is not in the cache.
+func (s *Stream) Slots() []int32 { return s.slotOf }
+
+// note tells everybody who keeps count of a routing, and returns its experts.
+func (s *Stream) note(layer int, ids []int32, used, tokens int) (distinct []int32) {
+	if s.trace != nil && !s.rehearsing {
+		s.layer = layer
+		s.trace(layer, ids, used, tokens, s.residentNow)
+	}
+	s.stats.HookCalls++
+	s.stats.ExpertsRouted += int64(len(ids))
+	distinct, counts := s.picks.Distinct(ids)
+	s.picked = len(distinct)
+	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
+	s.split.touch(layer, s.cfg.Experts, distinct)
+	return distinct
 }
 
 func (s *Stream) routeNarrow(layer int, distinct, ids, slots []int32) error {
