@@ -75,6 +75,10 @@ demo: build ## the whole job on a synthetic model: run, sweep, report (under 6 m
 release: setup ## build dist/bmoe-VERSION-OS-ARCH.tar.gz, which runs from any folder
 	@.ci/release
 
+.PHONY: release-check
+release-check: release ## do the whole job with the tarball in a bare Debian root (debootstrap)
+	@.ci/release-check
+
 sanitize: setup ## test the C shim under the address and undefined-behaviour sanitizers
 	@.ci/sanitize
 

@@ -184,6 +184,9 @@ func (g *generation) next() int32 {
 // prefill computes the prompt in graphs of at most the ubatch's width.
 func (g *generation) prefill(ctx context.Context, tokens []int32) error {
 	began := time.Now()
+	if g.req.OnPrompt != nil && len(tokens) > 0 {
+		g.req.OnPrompt(0, len(tokens)) // a first pass may take a minute
+	}
 	for done := 0; done < len(tokens); {
 		n := min(g.s.ubatch, len(tokens)-done)
 		if err := g.s.compute(ctx, tokens[done:done+n], true); err != nil {

@@ -1,10 +1,10 @@
 package reports
 
 import (
-	"strings"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bmoe/bmoe/planner"
