@@ -77,8 +77,11 @@ func (st *planning) listCandidates(a *allocation) {
 	full := st.m.whole()
 	first := candidate{name: "cache-floor", bytes: floor}
 	rest := candidate{name: "cache", bytes: full - floor, fractional: true}
-	none, ok := st.ioSeconds(1)
-	if ok && none > 0 {
+	none := 0.0
+	if reads, ok := st.layerReads(0); ok {
+		none = reads.expect(1, func(m int) float64 { return reads.busy[m] })
+	}
+	if none > 0 {
 		first.priced, rest.priced = true, true
 		h := st.hitRate(floor).Point
 		first.per = h * none / float64(max(1, floor))

@@ -15,7 +15,7 @@ func (st *planning) applyFloor() {
 		st.warnPinnedCache()
 		return
 	}
-	_, priced := st.ioSeconds(1)
+	priced := st.ioPriced()
 	switch {
 	case st.cache.bytes >= st.m.cycle || st.cache.bytes == st.m.whole():
 		st.cacheAboveFloor()

@@ -131,6 +131,8 @@ func (h *HostFacts) entries() []entry {
 		{"host.wide", rateUnit, &h.Wide},
 		{"host.narrow-repack", rateUnit, &h.NarrowRepack},
 		{"host.wide-repack", rateUnit, &h.WideRepack},
+		{"host.dense", rateUnit, &h.Dense},
+		{"host.dense-repack", rateUnit, &h.DenseRepack},
 		{"host.copy", rateUnit, &h.CopyRate},
 	}
 }
@@ -158,6 +160,7 @@ func (d *Device) entries() []entry {
 		{at + "identity-wide-ok", "", &d.IdentityWide},
 		{at + "places-layers", "", &d.Places},
 		{at + "takes-full-layers", "", &d.TakesFullIDs},
+		{at + "sets-up", "", &d.SetsUp},
 		{at + "nmse", "", &d.NMSE},
 		{at + "nmse-wide", "", &d.NMSEWide},
 		{at + "narrow", rateUnit, &d.Narrow},
@@ -213,7 +216,10 @@ func (o *OverheadFacts) entries() []entry {
 		{"overhead.nodes", "nodes", &o.Nodes},
 		{"overhead.per-read", secUnit, &o.PerRead},
 		{"overhead.repack", rateUnit, &o.RepackRate},
-		{"overhead.prefill", "tokens/s", &o.PrefillRate},
+		{"overhead.reads", "times", &o.ReadsScale},
+		{"overhead.resident", secUnit, &o.Resident},
+		{"overhead.prefill", "times", &o.Prefill},
+		{"overhead.residual", "", &o.Residual},
 	}
 }
 

@@ -26,8 +26,13 @@ func (st *planning) hitRate(cache int64) Estimate {
 	}
 	cache = int64(float64(cache) / st.m.pad) // what of it is expert bytes
 	if c, spread, ok := st.curve(); ok {
-		h := interpolate(c, cache)
-		return Estimate{Known: true, Point: h, Lo: max(0, h-spread), Hi: min(1, h+spread), Basis: "measured curve of this model's routing"}
+		h, half := interpolate(c, cache)
+		half = max(half, spread)
+		basis := "measured curve of this model's routing"
+		if how := st.p.Hits.Curves.Reason; how != "" {
+			basis += ": " + how
+		}
+		return Estimate{Known: true, Point: h, Lo: max(0, h-half), Hi: min(1, h+half), Basis: basis}
 	}
 	f := float64(cache) / float64(st.m.routed)
 	if fit, ok := st.p.Hits.Fit.Get(); ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
@@ -48,6 +53,9 @@ func (st *planning) fittedHits(fit HitFit, f float64) Estimate {
 		at = func(k float64) float64 { return 1 - math.Exp(-k*f) }
 		basis = fmt.Sprintf("fitted: 1 - exp(-%.2f x the share of experts held)", fit.K)
 	}
+	if how := st.p.Hits.Fit.Reason; how != "" {
+		basis += " (" + how + ")"
+	}
 	e := Estimate{Known: true, Point: at(fit.K), Lo: at(min(fit.K, fit.Lo)), Hi: at(max(fit.K, fit.Hi)), Basis: basis}
 	if fit.ToF > 0 && (f < fit.FromF || f > fit.ToF) {
 		e.Basis += fmt.Sprintf(", outside the band %.2f to %.2f it was fitted in", fit.FromF, fit.ToF)
@@ -64,8 +72,8 @@ func (st *planning) hitProvenance() Provenance {
 	if _, _, ok := st.curve(); ok {
 		return Measured
 	}
-	if fit, ok := st.p.Hits.Fit.Get(); ok && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
-		return Derived
+	if fit, ok := st.p.Hits.Fit.Get(); ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
+		return Measured
 	}
 	return PolicyP
 }
@@ -80,9 +88,10 @@ func (st *planning) curve() ([]HitPoint, float64, bool) {
 	return nil, 0, false
 }
 
-// interpolate reads a curve between its points, from nothing at zero bytes.
-// A curve that dips is read as if it did not: more cache is never worse here.
-func interpolate(points []HitPoint, cache int64) float64 {
+// interpolate reads a curve and its half-width between its points, from nothing
+// at zero bytes. A curve that dips is read as if it did not: more cache is never
+// worse here.
+func interpolate(points []HitPoint, cache int64) (hit, half float64) {
 	pts := slices.Clone(points)
 	slices.SortFunc(pts, func(a, b HitPoint) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	var prev HitPoint
@@ -94,11 +103,12 @@ func interpolate(points []HitPoint, cache int64) float64 {
 		v = max(prev.Hit, min(1, max(0, v)))
 		if cache <= p.Bytes {
 			if p.Bytes == prev.Bytes {
-				return v
+				return v, p.Half
 			}
-			return prev.Hit + (v-prev.Hit)*float64(cache-prev.Bytes)/float64(p.Bytes-prev.Bytes)
+			t := float64(cache-prev.Bytes) / float64(p.Bytes-prev.Bytes)
+			return prev.Hit + (v-prev.Hit)*t, max(prev.Half, p.Half)
 		}
-		prev = HitPoint{Bytes: p.Bytes, Hit: v}
+		prev = HitPoint{Bytes: p.Bytes, Hit: v, Half: p.Half}
 	}
-	return prev.Hit
+	return prev.Hit, prev.Half
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/bmoe/bmoe/planner/config"
@@ -13,33 +14,45 @@ import (
 type Observation struct {
 	Config           config.Config
 	DecodeSPerToken  float64
+	WaitSPerToken    float64 // waited for reads; counted only with Split
+	ManageSPerToken  float64
+	Split            bool    // the engine split its time
 	ManageSPerLookup float64 // 0: not counted
 	ByteHitRate      float64 // of decode, share of bytes that were not read
 	PrefillTokensPerS,
 	PromptTokens float64
 	CacheRefused int64 // bytes of cache that could not be locked
 	DenseRefused int64
+	Device       string // asked for prompts
+	DeviceFailed bool   // which were computed without it
+	DeviceWhy    string
 }
 
+// waitShare is the share of a token that reads must have been waited for, to
+// say anything of their speed.
+const waitShare = 0.05
+
 // Observe adds what earlier runs taught to the facts: the engine's cost per
-// lookup and per layer, the cost of a graph beside its bytes, and what locks
-// were refused. The newest run comes last.
+// lookup and per layer, the time of reads under compute, the cost of a resident
+// graph beside its bytes, how long prompts take, what locks were refused, and
+// how far the runs lay from a price so corrected. The newest run comes last.
 func (p *Profile) Observe(runs []Observation) {
 	if len(runs) == 0 {
 		return
 	}
-	how := func(n int) string { return fmt.Sprintf("median over %d earlier runs of this build on this machine", n) }
 	var lookups []float64
 	for _, r := range runs {
 		if r.ManageSPerLookup > 0 {
 			lookups = append(lookups, r.ManageSPerLookup)
 		}
 	}
-	if m, spread, ok := middle(lookups); ok {
-		p.Overheads.PerLookup = MeasuredFact(m, spread, how(len(lookups)))
-	}
-	p.observeGraph(runs, how)
-	p.observeLayers(runs, how)
+	learnt(&p.Overheads.PerLookup, lookups, "looking up, choosing victims, remapping")
+	p.observeReads(runs)
+	p.observeLayers(runs)
+	p.observeResident(runs)
+	p.observePrefill(runs)
+	p.observeResidual(runs)
+	p.observeDevices(runs)
 	last := runs[len(runs)-1]
 	if last.Config.MoeStream && last.Config.CachePin {
 		p.Locks.CacheRefused = MeasuredFact(last.CacheRefused, 0, "counted by the last run that locked its cache")
@@ -49,9 +62,77 @@ func (p *Profile) Observe(runs []Observation) {
 	}
 }
 
-// observeGraph takes what resident runs needed beside reading their weights as
-// the cost of the graph itself.
-func (p *Profile) observeGraph(runs []Observation, how func(int) string) {
+// learnt gives a fact the middle of what runs measured.
+func learnt(f *Fact[float64], values []float64, what string) {
+	n := len(values)
+	if m, spread, ok := middle(values); ok {
+		*f = MeasuredFact(m, spread, fmt.Sprintf("median over %d earlier runs of this build on this machine: %s", n, what))
+	}
+}
+
+// streamed prices what a streamed run would have taken at the hits it had.
+func (p *Profile) streamed(r Observation) (*planning, terms) {
+	st := p.pricing(r.Config)
+	if !r.Config.MoeStream || r.DecodeSPerToken <= 0 || r.Config.CacheMB < 0 || st.m.layers == 0 {
+		return st, terms{}
+	}
+	packed := st.repacked()
+	return st, st.streamTerms(1-min(1, max(0, r.ByteHitRate)), st.weightRate(packed), packed)
+}
+
+// observeReads finds the factor on the probe's read times at which the priced
+// wait is the wait that was measured.
+func (p *Profile) observeReads(runs []Observation) {
+	p.Overheads.ReadsScale = unlearnt(p.Overheads.ReadsScale)
+	var scales []float64
+	for _, r := range runs {
+		_, t := p.streamed(r)
+		if !t.known || !r.Split || r.WaitSPerToken < waitShare*r.DecodeSPerToken || t.miss <= 0 {
+			continue
+		}
+		scales = append(scales, t.scaleFor(r.WaitSPerToken))
+	}
+	learnt(&p.Overheads.ReadsScale, scales, "time of reads under compute, of the probe's time")
+}
+
+// scaleFor is the factor on the reads' times at which the wait is that.
+func (t terms) scaleFor(wait float64) float64 {
+	lo, hi := 1.0/16, 16.0
+	for range 60 {
+		t.ioScale = math.Sqrt(lo * hi)
+		if t.wait() < wait {
+			lo = t.ioScale
+		} else {
+			hi = t.ioScale
+		}
+	}
+	return t.ioScale
+}
+
+// observeLayers takes what streamed runs needed beside all priced terms as the
+// engine's cost per layer. It is negative where the probe's matmul was slower
+// than the run's.
+func (p *Profile) observeLayers(runs []Observation) {
+	p.Overheads.PerLayer = unlearnt(p.Overheads.PerLayer)
+	var over []float64
+	for _, r := range runs {
+		st, t := p.streamed(r)
+		if !t.known {
+			continue
+		}
+		left := r.DecodeSPerToken - t.total()
+		if r.Split { // the reads' part is corrected by itself
+			left = r.DecodeSPerToken - r.WaitSPerToken - (t.total() - t.wait())
+		}
+		over = append(over, left/float64(st.m.layers))
+	}
+	learnt(&p.Overheads.PerLayer, over, "time beside every priced term")
+}
+
+// observeResident takes what resident runs needed beside their priced terms as
+// the cost of the graph.
+func (p *Profile) observeResident(runs []Observation) {
+	p.Overheads.Resident = unlearnt(p.Overheads.Resident)
 	var over []float64
 	for _, r := range runs {
 		if r.Config.MoeStream || r.DecodeSPerToken <= 0 {
@@ -59,34 +140,50 @@ func (p *Profile) observeGraph(runs []Observation, how func(int) string) {
 		}
 		st := p.pricing(r.Config)
 		if t := st.residentTerms(st.residentRate()); t.known {
-			over = append(over, max(0, r.DecodeSPerToken-t.dense-t.experts))
+			over = append(over, r.DecodeSPerToken-t.total())
 		}
 	}
-	if m, spread, ok := middle(over); ok {
-		p.Overheads.PerNode = MeasuredFact(m, spread, how(len(over))+": time beside the weights' bytes, as one node")
-		p.Overheads.Nodes = DerivedFact(int64(1), "the graph counted whole")
-	}
+	learnt(&p.Overheads.Resident, over, "a resident token's time beside every priced term")
 }
 
-// observeLayers takes what streamed runs needed beside all priced terms as the
-// engine's cost per layer.
-func (p *Profile) observeLayers(runs []Observation, how func(int) string) {
-	p.Overheads.PerLayer = Fact[float64]{Reason: p.Overheads.PerLayer.Reason, Owed: p.Overheads.PerLayer.Owed, Provenance: p.Overheads.PerLayer.Provenance}
-	var over []float64
+// observePrefill takes how long prompts took against their price.
+func (p *Profile) observePrefill(runs []Observation) {
+	p.Overheads.Prefill = unlearnt(p.Overheads.Prefill)
+	var ratios []float64
 	for _, r := range runs {
-		if !r.Config.MoeStream || r.DecodeSPerToken <= 0 || r.Config.CacheMB < 0 {
+		if r.PromptTokens <= 0 || r.PrefillTokensPerS <= 0 {
 			continue
 		}
 		st := p.pricing(r.Config)
-		packed := st.repacked()
-		t := st.streamTerms(1-min(1, max(0, r.ByteHitRate)), st.weightRate(packed), packed)
-		if t.known && st.m.layers > 0 {
-			over = append(over, max(0, r.DecodeSPerToken-t.total())/float64(st.m.layers))
+		var pr Prediction
+		pr.PrefillTokensPerS = st.predictPrefill(&pr, st.repacked())
+		if e, ok := pr.PrefillAt(int64(r.PromptTokens)); ok {
+			ratios = append(ratios, e.Point/r.PrefillTokensPerS)
 		}
 	}
-	if m, spread, ok := middle(over); ok {
-		p.Overheads.PerLayer = MeasuredFact(m, spread, how(len(over))+": time beside every priced term")
+	learnt(&p.Overheads.Prefill, ratios, "time of a prompt, of its priced time")
+}
+
+// observeDevices notes which devices the last run that asked for them could not
+// set up or lost: the memory a driver states free is no promise.
+func (p *Profile) observeDevices(runs []Observation) {
+	for i := range p.Devices {
+		d := &p.Devices[i]
+		for _, r := range runs {
+			switch {
+			case r.Device != d.Name:
+			case r.DeviceFailed:
+				d.SetsUp = MeasuredFact(false, 0, r.DeviceWhy)
+			default:
+				d.SetsUp = MeasuredFact(true, 0, "an earlier run computed its prompt there")
+			}
+		}
 	}
+}
+
+// unlearnt forgets a value but not why it may be missing.
+func unlearnt(f Fact[float64]) Fact[float64] {
+	return Fact[float64]{Reason: f.Reason, Owed: f.Owed, Provenance: Unprobed}
 }
 
 // pricing is a planning state good for pricing a configuration that ran.
@@ -107,8 +204,8 @@ func middle(v []float64) (median, spread float64, ok bool) {
 	if len(v)%2 == 0 {
 		median = (v[len(v)/2-1] + median) / 2
 	}
-	if median > 0 {
-		spread = (v[len(v)-1] - v[0]) / median
+	if median != 0 {
+		spread = (v[len(v)-1] - v[0]) / math.Abs(median)
 	}
 	return median, min(spread, 2), true
 }

@@ -69,7 +69,8 @@ type Prediction struct {
 	BytesPerToken     Estimate `json:"bytes_per_token"`
 	Dominant          string   `json:"dominant,omitempty"` // the term that decides decode: storage, memory, management
 
-	// Terms are what DecodeSPerToken is made of, so that it can be asked again
-	// for another hit rate.
-	Terms *PriceTerms `json:"terms,omitempty"`
+	// Terms are what DecodeSPerToken and PrefillTokensPerS are made of, so that
+	// they can be asked again for another hit rate and another prompt.
+	Terms        *PriceTerms   `json:"terms,omitempty"`
+	PrefillTerms *PrefillTerms `json:"prefill_terms,omitempty"`
 }

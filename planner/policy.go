@@ -53,6 +53,9 @@ type Policy struct {
 	// MinSpread is the smallest relative half-width of a predicted time: one
 	// sample does not make an exact number.
 	MinSpread float64 `json:"min_spread"`
+	// PriorRuns is how many runs the spread assumed before any run was seen
+	// counts as, where earlier runs measure it.
+	PriorRuns float64 `json:"prior_runs"`
 }
 
 // DefaultPolicy returns the numbers the program ships with.
@@ -63,6 +66,6 @@ func DefaultPolicy() Policy {
 		FitsAirRatio: 0.25, CacheMinBytes: 256 << 20, LaneTolerance: 0.05, SpreadWide: 0.15,
 		ComputeShareMax: 0.10, UBatchMin: 128, UBatchDefault: 512,
 		MinBackendWin: 1.25, NMSEMax: 5e-4,
-		HitSlope: 1, HitLo: 1, HitHi: 4, MinSpread: 0.05,
+		HitSlope: 1, HitLo: 1, HitHi: 4, MinSpread: 0.05, PriorRuns: 3,
 	}
 }

@@ -31,7 +31,7 @@ func (st *planning) predict() {
 // measurement prices what a placed layer takes. Hits and bytes stand.
 func (st *planning) unpricedPlacement(pr *Prediction) {
 	basis := "no price: layers are placed on devices; owed a timed run of the placement"
-	pr.DecodeSPerToken, pr.PrefillTokensPerS, pr.Terms = Estimate{Basis: basis}, Estimate{Basis: basis}, nil
+	pr.DecodeSPerToken, pr.PrefillTokensPerS, pr.Terms, pr.PrefillTerms = Estimate{Basis: basis}, Estimate{Basis: basis}, nil, nil
 	pr.Dominant = ""
 }
 
@@ -51,15 +51,14 @@ func (st *planning) predictStream(pr *Prediction) {
 		pr.DecodeSPerToken.Basis = "no price: owed " + point.missing
 		return
 	}
-	best := st.streamTerms(1-pr.HitRate.Hi, w, packed)
-	worst := st.streamTerms(1-pr.HitRate.Lo, w, packed)
-	pr.DecodeSPerToken = Estimate{Known: true, Point: point.total(), Basis: st.decodeBasis(point)}
-	pr.DecodeSPerToken.Lo = st.spreadTerms(best, -1).total()
-	pr.DecodeSPerToken.Hi = st.spreadTerms(worst, 1).total()
-	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
+	best, worst := point, point
+	best.miss, worst.miss = 1-pr.HitRate.Hi, 1-pr.HitRate.Lo
+	pr.DecodeSPerToken = st.decodeEstimate(point, best, worst)
 	pr.Dominant = point.dominant()
-	pr.Terms = st.priceTerms(point, w, packed)
-	pr.PrefillTokensPerS = st.predictPrefill(packed)
+	pr.Terms = st.priceTerms(point)
+	pr.PrefillTokensPerS = st.predictPrefill(pr, packed)
+	st.noteCorrections(point, func() terms { return st.streamTerms(point.miss, w, packed) })
+	st.notePromptCorrection(pr.PrefillTokensPerS)
 }
 
 func hitBrief(h Estimate) string {
@@ -83,10 +82,11 @@ func (st *planning) predictResident(pr *Prediction) {
 		pr.DecodeSPerToken.Basis = "no price: owed " + t.missing
 		return
 	}
-	pr.DecodeSPerToken = Estimate{Known: true, Point: t.total(), Lo: st.spreadTerms(t, -1).total(), Hi: st.spreadTerms(t, 1).total(), Basis: st.decodeBasis(t)}
-	widen(&pr.DecodeSPerToken, st.pol.MinSpread)
+	pr.DecodeSPerToken = st.decodeEstimate(t, t, t)
 	pr.Dominant = t.dominant()
-	pr.PrefillTokensPerS = st.predictPrefill(packed)
+	pr.PrefillTokensPerS = st.predictPrefill(pr, packed)
+	st.noteCorrections(t, func() terms { return st.residentTerms(st.residentRate()) })
+	st.notePromptCorrection(pr.PrefillTokensPerS)
 }
 
 // predictMapped states the bound: every weight of a token faulted in, nothing
@@ -108,6 +108,23 @@ func (st *planning) predictMapped(pr *Prediction) {
 	pr.Dominant = t.dominant()
 }
 
+// decodeEstimate is a token's time with its interval: best and worst are the
+// terms at the ends of the hit rate's interval. Where earlier runs measured how
+// far prices lie off, that and the hit rate's part add in squares, as errors
+// that have nothing to do with each other do; otherwise every term goes to the
+// end of its own spread.
+func (st *planning) decodeEstimate(point, best, worst terms) Estimate {
+	e := Estimate{Known: true, Point: point.total(), Basis: st.decodeBasis(point)}
+	if half, ok := st.p.Overheads.Residual.Get(); ok && e.Point > 0 {
+		e.Lo = e.Point * math.Exp(-math.Hypot(half, math.Log(e.Point/best.total())))
+		e.Hi = e.Point * math.Exp(math.Hypot(half, math.Log(worst.total()/e.Point)))
+	} else {
+		e.Lo, e.Hi = st.spreadTerms(best, -1).total(), st.spreadTerms(worst, 1).total()
+	}
+	widen(&e, st.pol.MinSpread)
+	return e
+}
+
 // spreadTerms moves each term to one end of its measurement's spread.
 func (st *planning) spreadTerms(t terms, sign float64) terms {
 	half := func(spread float64) float64 { return 1 + sign*min(0.9, spread/2) }
@@ -115,7 +132,7 @@ func (st *planning) spreadTerms(t terms, sign float64) terms {
 	t.dense *= mem
 	t.experts *= mem
 	_, spread, _ := rateAt(st.laneRates(), st.cfg.IOThreads)
-	t.io *= half(spread)
+	t.ioScale = half(spread)
 	t.over *= half(st.p.Overheads.PerLayer.Spread)
 	return t
 }
@@ -128,55 +145,12 @@ func widen(e *Estimate, least float64) {
 
 func (st *planning) decodeBasis(t terms) string {
 	text := fmt.Sprintf("other weights %s, experts from memory %s, from the drive %s, management %s",
-		seconds(t.dense), seconds(t.experts), seconds(t.io), seconds(t.over))
-	if t.overlap {
-		text += ", overlapped"
+		seconds(t.dense), seconds(t.experts), seconds(t.io()), seconds(t.over))
+	if t.overlap && len(t.reads.done) > 0 {
+		text += fmt.Sprintf(", %s of the drive's time waited for", seconds(t.wait()))
 	}
 	if st.stream && !st.p.Overheads.PerLayer.OK() {
 		text += "; management per layer not measured"
 	}
 	return text
-}
-
-// predictPrefill prices a full-width pass: compute at the wide rate, and under
-// streaming one read of every expert the pass picks.
-func (st *planning) predictPrefill(packed bool) Estimate {
-	if r, ok := st.p.Overheads.PrefillRate.Get(); ok {
-		e := Estimate{Known: true, Point: r, Lo: r, Hi: r, Basis: "an earlier run at this width"}
-		widen(&e, st.pol.MinSpread)
-		return e
-	}
-	wide := st.p.Host.Wide.Or(0)
-	if packed && st.p.Host.WideRepack.OK() {
-		wide = st.p.Host.WideRepack.Value
-	}
-	if st.device.dev != nil && st.device.dev.Wide.Or(0) > 0 {
-		wide = st.device.dev.Wide.Value
-	}
-	if wide <= 0 {
-		return Estimate{Basis: "no price: owed the matmul 128 tokens wide"}
-	}
-	tokens := float64(st.width())
-	compute := tokens * float64(st.m.read+st.m.cycle) / wide
-	total := compute
-	if st.stream {
-		points := st.laneRates()
-		r, _, ok := rateAt(points, st.cfg.IOThreads)
-		if !ok {
-			return Estimate{Basis: "no price: owed the drive's read rate"}
-		}
-		share := 1.0
-		if st.m.experts > 0 {
-			share = 1 - math.Pow(1-float64(min(st.m.used, st.m.experts))/float64(st.m.experts), tokens)
-		}
-		reads := share * float64(st.m.routed) / r
-		total = compute + reads
-		if st.cfg.PrefillSlots == 2 {
-			total = max(compute, reads)
-		}
-	}
-	e := Estimate{Known: true, Point: tokens / total, Basis: fmt.Sprintf("a pass of %d tokens: compute %s, in all %s", st.width(), seconds(compute), seconds(total))}
-	spread := max(st.p.Host.Wide.Spread/2, 0.25)
-	e.Lo, e.Hi = e.Point*(1-spread), e.Point*(1+spread)
-	return e
 }

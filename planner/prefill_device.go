@@ -62,6 +62,8 @@ func (st *planning) weighPrefill(d *Device) (deviceChoice, string) {
 	switch {
 	case Ask(d.Usable) == No:
 		return deviceChoice{}, "unusable, " + d.Usable.Reason
+	case Ask(d.SetsUp) == No:
+		return deviceChoice{}, "the last run that asked for it did without: " + d.SetsUp.Reason
 	case Ask(d.RunsExpertOp) == No:
 		return deviceChoice{}, "it does not run this model's expert types"
 	case !okDev || wide <= 0 || !okHost || host <= 0:

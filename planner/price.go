@@ -1,37 +1,53 @@
 package planner
 
-import "math"
-
 // terms are what one decoded token costs, in seconds, by what it is spent on.
 // Everything is priced per byte of weights: at one token wide each weight is
 // read once and multiplied once, so drive, memory and compute compare directly.
 type terms struct {
 	known   bool
-	missing string  // the measurement a missing price waits for
-	dense   float64 // weights read for every token
-	experts float64 // picked experts, from memory
-	io      float64 // picked experts that were not in the cache, from the drive
-	over    float64 // management and latency
-	n       float64 // projections that reads and compute alternate over
+	missing string     // the measurement a missing price waits for
+	dense   float64    // weights read for every token
+	experts float64    // picked experts, from memory
+	faults  float64    // weights faulted in through a mapping
+	over    float64    // management and latency
+	reads   layerReads // picked experts that were not in the cache
+	miss    float64    // share of them
+	ioScale float64    // of the reads' times; 0: 1
 	overlap bool
 }
 
-// total is the time of a token. Overlapped, one projection's reads run behind
-// the matmul before it: the first read and the last matmul of a layer cannot
-// hide, the dense half of the layer never does.
-func (t terms) total() float64 {
-	if !t.overlap {
-		return t.dense + t.experts + t.io + t.over
+// total is the time of a token.
+func (t terms) total() float64 { return t.dense + t.experts + t.faults + t.wait() + t.over }
+
+// wait is the time compute stands still for reads.
+func (t terms) wait() float64 {
+	if len(t.reads.done) == 0 {
+		return 0
 	}
-	n := max(1, t.n)
-	return t.dense + max(t.io+t.experts/n, t.io/n+t.experts) + t.over
+	c := t.experts / (t.reads.layers * float64(len(t.reads.done[0])))
+	return t.reads.expect(t.miss, func(m int) float64 { return t.reads.wait(m, c, t.scale(), t.overlap) })
+}
+
+// io is the time the drive is busy with a token's reads, hidden or not.
+func (t terms) io() float64 {
+	if len(t.reads.done) == 0 {
+		return t.faults
+	}
+	return t.reads.expect(t.miss, func(m int) float64 { return t.scale() * t.reads.busy[m] })
+}
+
+func (t terms) scale() float64 {
+	if t.ioScale > 0 {
+		return t.ioScale
+	}
+	return 1
 }
 
 // dominant names the largest term.
 func (t terms) dominant() string {
-	mem := t.dense + t.experts
+	mem, io := t.dense+t.experts, t.io()
 	switch {
-	case t.io >= mem && t.io >= t.over && t.io > 0:
+	case io >= mem && io >= t.over && io > 0:
 		return "storage"
 	case mem >= t.over:
 		return "memory"
@@ -42,12 +58,12 @@ func (t terms) dominant() string {
 // streamTerms prices a streamed token at a miss share, on the knobs as they
 // are set, with weights multiplied at rate w (bytes per second).
 func (st *planning) streamTerms(miss, w float64, repacked bool) terms {
-	t := terms{overlap: st.cfg.Overlap, n: float64(st.m.projections()), over: st.streamOverhead(miss)}
+	t := terms{overlap: st.cfg.Overlap, miss: miss, over: st.streamOverhead(miss)}
 	if w <= 0 {
 		t.missing = "the one-token matmul on the host"
 		return t
 	}
-	t.dense = float64(st.m.read) / w
+	t.dense = st.denseSeconds(w, repacked)
 	if st.dense.held == 0 && st.m.dense > 0 {
 		refault, ok := st.p.Storage.Refault.Get()
 		if !ok || refault <= 0 {
@@ -57,40 +73,45 @@ func (st *planning) streamTerms(miss, w float64, repacked bool) terms {
 		t.dense = float64(st.m.read) / refault
 	}
 	t.experts = float64(st.m.cycle) / w
-	io, ok := st.ioSeconds(miss)
-	if !ok {
-		t.missing = "the drive's read rate"
-		return t
-	}
-	t.io = io
+	repack := 0.0
 	if repacked {
 		r := st.p.Overheads.RepackRate.Or(0)
 		if r <= 0 {
 			t.missing = "the rate of repacking"
 			return t
 		}
-		t.io += miss * float64(st.m.cycle) * st.m.repackable() / r
+		repack = st.m.repackable() / r
+	}
+	reads, ok := st.layerReads(repack)
+	switch {
+	case ok:
+		t.reads = reads
+	case miss > 0:
+		t.missing = "the drive's read rate"
+		return t
 	}
 	t.known = true
 	return t
 }
 
-// ioSeconds is the time reads of a token's missing experts take.
-func (st *planning) ioSeconds(miss float64) (float64, bool) {
-	if miss <= 0 {
-		return 0, true
+// denseSeconds is the time of the weights that are read whole: at the rate of
+// their own type where it was measured, else at the experts'.
+func (st *planning) denseSeconds(w float64, repacked bool) float64 {
+	h := &st.p.Host
+	own := h.Dense.Or(0)
+	if repacked {
+		own = h.DenseRepack.Or(own)
 	}
-	if b, ok := st.p.Storage.Buffered.Get(); ok && !st.cfg.ODirect && b > 0 {
-		return miss * float64(st.m.cycle) / b, true
+	if own > 0 {
+		w = own
 	}
-	points := st.laneRates()
-	if len(points) == 0 {
-		return 0, false
-	}
-	layers := float64(max(1, st.m.layers))
-	slices := layers * float64(max(1, st.m.used*st.m.projections()))
-	slice := int64(math.Ceil(float64(st.m.cycle) / slices))
-	return layers * readSeconds(points, st.cfg.IOThreads, slice, miss*slices/layers), true
+	return float64(st.m.read) / w
+}
+
+// ioPriced reports whether the drive's reads have a price.
+func (st *planning) ioPriced() bool {
+	_, ok := st.layerReads(0)
+	return ok
 }
 
 // streamOverhead is the engine's own time per token, as far as it was measured.
@@ -108,13 +129,13 @@ func (st *planning) graphOverhead() float64 {
 
 // residentTerms prices a token of a model that is held whole.
 func (st *planning) residentTerms(w float64) terms {
-	t := terms{over: st.graphOverhead()}
+	t := terms{over: st.graphOverhead() + st.p.Overheads.Resident.Or(0)}
 	if w <= 0 {
 		t.missing = "the one-token matmul on the host"
 		return t
 	}
 	t.known = true
-	t.dense, t.experts = float64(st.m.read)/w, float64(st.m.cycle)/w
+	t.dense, t.experts = st.denseSeconds(w, st.residentPacked()), float64(st.m.cycle)/w
 	return t
 }
 
@@ -128,9 +149,9 @@ func (st *planning) mappedTerms() terms {
 		return t
 	}
 	t.known = true
-	t.io = float64(st.m.read+st.m.cycle) / r
+	t.faults = float64(st.m.read+st.m.cycle) / r
 	if w := st.residentRate(); w > 0 {
-		t.dense, t.experts = float64(st.m.read)/w, float64(st.m.cycle)/w
+		t.dense, t.experts = st.denseSeconds(w, st.residentPacked()), float64(st.m.cycle)/w
 	}
 	return t
 }
@@ -147,6 +168,13 @@ func (st *planning) residentRate() float64 {
 		return max(plain, packed) // residentRepack turns it off where it loses
 	}
 	return packed
+}
+
+// residentPacked reports whether a resident or mapped run multiplies repacked
+// weights.
+func (st *planning) residentPacked() bool {
+	packed, ok := st.p.Host.NarrowRepack.Get()
+	return ok && st.residentRate() == packed && packed != st.p.Host.Narrow.Or(0)
 }
 
 // weightRate is the rate the host multiplies weights at, one token wide, with

@@ -1,17 +1,19 @@
 package planner
 
 // ioSteps is how many equal steps of the miss share are priced.
-const ioSteps = 8
+const ioSteps = 32
 
-// PriceTerms are the parts of a predicted decode time, in seconds a token. IOS
-// is the time of reads at miss shares from 0 to 1 in equal steps.
+// PriceTerms are the parts of a predicted decode time, in seconds a token.
 type PriceTerms struct {
-	DenseS      float64   `json:"dense_s"`
-	ExpertsS    float64   `json:"experts_s"`
-	ManageS     float64   `json:"manage_s"`
-	IOS         []float64 `json:"io_s,omitempty"`
-	Projections float64   `json:"projections"`
-	Overlap     bool      `json:"overlap"`
+	DenseS      float64 `json:"dense_s"`
+	ExpertsS    float64 `json:"experts_s"`
+	ManageS     float64 `json:"manage_s"`
+	Projections float64 `json:"projections"`
+	Overlap     bool    `json:"overlap"`
+	// WaitS is the time compute waits for reads and IOS the time the drive is
+	// busy with them, at miss shares from 0 to 1 in equal steps.
+	WaitS []float64 `json:"wait_s,omitempty"`
+	IOS   []float64 `json:"io_s,omitempty"`
 }
 
 // DecodeAt is the predicted decode time with another hit rate in the place of
@@ -21,24 +23,27 @@ func (p *Prediction) DecodeAt(hit float64) (float64, bool) {
 	if p.Terms == nil || !p.DecodeSPerToken.Known {
 		return 0, false
 	}
-	t := terms{dense: p.Terms.DenseS, experts: p.Terms.ExpertsS, over: p.Terms.ManageS, n: p.Terms.Projections, overlap: p.Terms.Overlap}
-	if io := p.Terms.IOS; len(io) > 1 {
-		at := min(1, max(0, 1-hit)) * float64(len(io)-1)
-		i := min(int(at), len(io)-2)
-		t.io = io[i] + (io[i+1]-io[i])*(at-float64(i))
+	t := p.Terms
+	return t.DenseS + t.ExpertsS + t.ManageS + between(t.WaitS, 1-hit), true
+}
+
+// between reads a table of values at equal steps from 0 to 1.
+func between(table []float64, x float64) float64 {
+	if len(table) < 2 {
+		return 0
 	}
-	return t.total(), true
+	at := min(1, max(0, x)) * float64(len(table)-1)
+	i := min(int(at), len(table)-2)
+	return table[i] + (table[i+1]-table[i])*(at-float64(i))
 }
 
 // priceTerms writes a streamed run's terms down.
-func (st *planning) priceTerms(point terms, w float64, packed bool) *PriceTerms {
-	out := &PriceTerms{DenseS: point.dense, ExpertsS: point.experts, ManageS: point.over, Projections: point.n, Overlap: point.overlap}
+func (st *planning) priceTerms(point terms) *PriceTerms {
+	out := &PriceTerms{DenseS: point.dense, ExpertsS: point.experts, ManageS: point.over, Projections: float64(st.m.projections()), Overlap: point.overlap}
 	for i := range ioSteps + 1 {
-		t := st.streamTerms(float64(i)/ioSteps, w, packed)
-		if !t.known {
-			return out
-		}
-		out.IOS = append(out.IOS, t.io)
+		t := point
+		t.miss = float64(i) / ioSteps
+		out.WaitS, out.IOS = append(out.WaitS, t.wait()), append(out.IOS, t.io())
 	}
 	return out
 }

@@ -122,13 +122,15 @@ type CoreFacts struct {
 	FreqMHz  Fact[float64]     `json:"freq_mhz"`
 }
 
-// HostFacts are the CPU backend's rates on the model's dominant expert type.
+// HostFacts are the CPU backend's rates on the model's own shapes and types.
 type HostFacts struct {
 	Narrow       Fact[float64] `json:"narrow"`        // bytes of weights per second, one token wide
 	Wide         Fact[float64] `json:"wide"`          // weight bytes x 128 tokens per second, 128 wide
 	NarrowRepack Fact[float64] `json:"narrow_repack"` // the same with repacked weights
 	WideRepack   Fact[float64] `json:"wide_repack"`
-	CopyRate     Fact[float64] `json:"copy_rate"` // memcpy of resident pages
+	CopyRate     Fact[float64] `json:"copy_rate"`    // memcpy of resident pages
+	Dense        Fact[float64] `json:"dense"`        // one token wide, the type of most other weights
+	DenseRepack  Fact[float64] `json:"dense_repack"` // the same repacked
 }
 
 // BackendFacts keep three answers apart: no accelerator here, none in this
@@ -157,6 +159,7 @@ type Device struct {
 	IdentityWide  Flag `json:"identity_wide_ok"`  // and 128 wide
 	Places        Flag `json:"places_layers"`     // the capacity fitter places layers on it
 	TakesFullIDs  Flag `json:"takes_full_layers"` // computes from full-width slots
+	SetsUp        Flag `json:"sets_up"`           // No: the last run that asked for it had to do without
 
 	NMSE         Fact[float64]      `json:"nmse"`
 	NMSEWide     Fact[float64]      `json:"nmse_wide"`
@@ -226,20 +229,24 @@ type StorageFacts struct {
 // OverheadFacts are the engine's own costs, measured by a calibration or by
 // earlier runs of this build.
 type OverheadFacts struct {
-	PerLookup   Fact[float64] `json:"per_lookup"`   // finding a slot, choosing a victim, remapping
-	PerLayer    Fact[float64] `json:"per_layer"`    // routing callback and sub-graph starts, per MoE layer
-	PerNode     Fact[float64] `json:"per_node"`     // one graph node's barrier and dispatch
-	Nodes       Fact[int64]   `json:"nodes"`        // of a one-token graph
-	PerRead     Fact[float64] `json:"per_read"`     // submitting and reaping one read
-	RepackRate  Fact[float64] `json:"repack_rate"`  // bytes repacked per second by all lanes
-	PrefillRate Fact[float64] `json:"prefill_rate"` // prompt tokens per second of an earlier run at this width
+	PerLookup  Fact[float64] `json:"per_lookup"`  // finding a slot, choosing a victim, remapping
+	PerLayer   Fact[float64] `json:"per_layer"`   // what a streamed token took beside every priced term, per MoE layer; may be negative
+	PerNode    Fact[float64] `json:"per_node"`    // one graph node's barrier and dispatch
+	Nodes      Fact[int64]   `json:"nodes"`       // of a one-token graph
+	PerRead    Fact[float64] `json:"per_read"`    // submitting and reaping one read
+	RepackRate Fact[float64] `json:"repack_rate"` // bytes repacked per second by all lanes
+	ReadsScale Fact[float64] `json:"reads_scale"` // time of reads under compute, of the probe's
+	Resident   Fact[float64] `json:"resident"`    // a resident token's time beside every priced term; may be negative
+	Prefill    Fact[float64] `json:"prefill"`     // time of a prompt pass, of the priced one
+	Residual   Fact[float64] `json:"residual"`    // half-width of what earlier runs left unexplained, ln(measured/priced), at 90 %
 }
 
 // HitPoint is one point of a hit-rate curve.
 type HitPoint struct {
-	Bytes   int64   `json:"bytes"`    // cache budget
-	Hit     float64 `json:"hit"`      // fraction of decode lookups
-	ByteHit float64 `json:"byte_hit"` // fraction of bytes; 0: as Hit
+	Bytes   int64   `json:"bytes"`          // cache budget
+	Hit     float64 `json:"hit"`            // fraction of decode lookups
+	ByteHit float64 `json:"byte_hit"`       // fraction of bytes; 0: as Hit
+	Half    float64 `json:"half,omitempty"` // half-width of the next run's interval, at 90 %
 }
 
 // HitCurve is a measured curve of one policy on recorded routing of this model.

@@ -10,7 +10,7 @@ func (st *planning) compareWithMapping() {
 		return
 	}
 	if st.plan.Regime == RegimeOversized {
-		if _, priced := st.ioSeconds(1); !priced && !st.pinned("moe-stream") {
+		if !st.ioPriced() && !st.pinned("moe-stream") {
 			st.decline("not even the weights read for every token fit, and the drive's read rate was never measured, so streaming has no price")
 			return
 		}

@@ -40,7 +40,7 @@ func (c *composition) probeBandwidth(ctx context.Context) {
 // UnknownHost is the host's rates where they were not, or could not be, taken.
 func UnknownHost(why, owed string) planner.HostFacts {
 	f := planner.UnknownFact[float64](why, owed)
-	return planner.HostFacts{Narrow: f, Wide: f, NarrowRepack: f, WideRepack: f, CopyRate: f}
+	return planner.HostFacts{Narrow: f, Wide: f, NarrowRepack: f, WideRepack: f, CopyRate: f, Dense: f, DenseRepack: f}
 }
 
 func (c *composition) probeBuffers(ctx context.Context) {
@@ -77,7 +77,7 @@ func UnknownPlacement(why, owed string) planner.PlacementFacts {
 func (c *composition) learn(ctx context.Context) {
 	const nothing = "no run of this build on this machine is on record"
 	o, owed := &c.profile.Overheads, "`bmoe run` of this model, which records it"
-	for _, f := range []*planner.Fact[float64]{&o.PerLookup, &o.PerLayer, &o.PerNode, &o.PerRead, &o.RepackRate, &o.PrefillRate} {
+	for _, f := range []*planner.Fact[float64]{&o.PerLookup, &o.PerLayer, &o.PerNode, &o.PerRead, &o.RepackRate, &o.ReadsScale, &o.Resident, &o.Prefill, &o.Residual} {
 		if !f.OK() {
 			*f = planner.UnknownFact[float64](nothing, owed)
 		}

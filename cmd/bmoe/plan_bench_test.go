@@ -53,9 +53,11 @@ func planned(b *testing.B, model string, pct int64) (asMade, hitsGiven float64, 
 		"--auto", "--no-record", "--db", filepath.Join(b.TempDir(), "none.db"), "--json",
 	}
 	var r record.Run
-	if err := json.Unmarshal(output(b, g.command(program(b, "bmoe"), args...)), &r); err != nil {
+	raw := output(b, g.command(program(b, "bmoe"), args...))
+	if err := json.Unmarshal(raw, &r); err != nil {
 		b.Fatal(err)
 	}
+	keepDocument(b, fmt.Sprintf("plan-%s-%d.json", r.Model.ID[:8], pct), raw)
 	if r.Prediction == nil || !r.Prediction.DecodeSPerToken.Known {
 		b.Fatalf("limit %d %%: the plan gave no price: %+v", pct, r.Prediction)
 	}
@@ -79,4 +81,17 @@ func byteHits(r *record.Run) float64 {
 		return 1
 	}
 	return 1 - r.Measured.BytesPerToken/float64(r.Model.TokenCycle)
+}
+
+// keepDocument leaves a run's document in the folder that KEEP_DOCUMENTS names,
+// to look at what a benchmark's table does not show.
+func keepDocument(b *testing.B, name string, raw []byte) {
+	b.Helper()
+	dir := os.Getenv("KEEP_DOCUMENTS")
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/engine/model"
@@ -24,6 +26,7 @@ const (
 	learnRuns   = 20 // newest runs a plan learns from
 	learnTokens = 16 // decoded tokens from which a run's rate counts
 	curvePoints = 64 // of a hit curve, at most
+	curveLevel  = 0.9
 )
 
 // learn reads what the ledger knows about this model, and about this machine
@@ -45,19 +48,44 @@ func learn(ctx context.Context, db string, m *model.Model, p *planner.Profile) e
 	if err != nil {
 		return err
 	}
-	learnHits(runs, p)
+	if err := learnHits(ctx, store, runs, m, p); err != nil {
+		return err
+	}
 	learnCosts(runs, probes.Machine(ctx), p)
-	return learnCurves(ctx, store, id, p)
+	return learnCurves(ctx, store, id, m, p)
 }
 
 // learnHits fits the coefficient to this model's runs, on whatever machine:
-// routing does not depend on it.
-func learnHits(runs []record.StoredRun, p *planner.Profile) {
+// routing does not depend on it. Without enough of them it is fitted to the runs
+// of all models that have as many experts and use as many.
+func learnHits(ctx context.Context, store *results.Store, runs []record.StoredRun, m *model.Model, p *planner.Profile) error {
+	if learnFit(runs, p, "this model") {
+		return nil
+	}
+	all, err := store.Runs(ctx, results.RunFilter{State: record.StateDone, Limit: 50 * learnRuns})
+	if err != nil {
+		return err
+	}
+	class := slices.DeleteFunc(all, func(r record.StoredRun) bool {
+		return r.Run.Model.Experts != m.Experts || r.Run.Model.ExpertsUsed != m.ExpertsUsed
+	})
+	learnFit(class, p, fmt.Sprintf("models of %d experts, %d used", m.Experts, m.ExpertsUsed))
+	return nil
+}
+
+// learnFit fits the runs, if they are enough.
+func learnFit(runs []record.StoredRun, p *planner.Profile, of string) bool {
 	policy := commonPolicy(runs)
 	points, ids := analysis.RunHits(runs, policy)
 	fit, err := analysis.FitHits(points, nil, fitLevel)
 	if err != nil {
-		return // too few runs to fit
+		return false // too few runs to fit
+	}
+	machines := map[string]bool{}
+	for i := range runs {
+		if slices.Contains(ids, runs[i].Run.RunID) {
+			machines[runs[i].Run.Machine.ID] = true
+		}
 	}
 	f := planner.HitFit{Shape: planner.ShapeLine, K: fit.Line.Value, Lo: fit.Line.Value, Hi: fit.Line.Value, FromF: fit.Line.BandLo, ToF: fit.Line.BandHi, Policy: policy}
 	if fit.Interval.Level > 0 {
@@ -71,7 +99,16 @@ func learnHits(runs []record.StoredRun, p *planner.Profile) {
 			f.K = h.Value
 		}
 	}
-	p.Hits.Fit = planner.DerivedFact(f, fmt.Sprintf("fitted to %d earlier runs of this model", len(ids)))
+	p.Hits.Fit = planner.MeasuredFact(f, 0, fmt.Sprintf("from %s of %s on %s", count(len(ids), "run"), of, count(len(machines), "machine")))
+	return true
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // learnCosts hands the planner the runs of this build on this machine.
@@ -100,53 +137,53 @@ func observation(r *record.Run) planner.Observation {
 	if r.Model.TokenCycle > 0 {
 		o.ByteHitRate = 1 - r.Measured.BytesPerToken/float64(r.Model.TokenCycle)
 	}
-	var manage int64
-	for _, ns := range r.TokenManageNS {
-		manage += ns
+	if n := len(r.TokenNS); n > 0 && len(r.TokenManageNS) == n && len(r.TokenWaitNS) == n {
+		var manage, wait int64
+		for i := range n {
+			manage, wait = manage+r.TokenManageNS[i], wait+r.TokenWaitNS[i]
+		}
+		o.Split = true
+		o.ManageSPerToken, o.WaitSPerToken = float64(manage)/1e9/float64(n), float64(wait)/1e9/float64(n)
+		if r.Stats.DecodeLookups > 0 {
+			o.ManageSPerLookup = float64(manage) / 1e9 / float64(r.Stats.DecodeLookups)
+		}
 	}
-	if r.Stats.DecodeLookups > 0 {
-		o.ManageSPerLookup = float64(manage) / 1e9 / float64(r.Stats.DecodeLookups)
+	if c := &r.Config; c.PrefillDevice != "" && r.Stats.PrefillLayers > 0 {
+		o.Device, o.DeviceFailed = c.PrefillDevice, r.Stats.BytesToDevice == 0
+		o.DeviceWhy = strings.Join(r.Warnings, "; ")
 	}
 	return o
 }
 
-// learnCurves turns recorded routing into hit curves, the newest of a policy.
-func learnCurves(ctx context.Context, store *results.Store, model string, p *planner.Profile) error {
-	list, err := store.Histograms(ctx, model)
+// learnCurves puts the curves of this model's recorded routings together, a
+// policy at a time.
+func learnCurves(ctx context.Context, store *results.Store, id string, m *model.Model, p *planner.Profile) error {
+	list, err := store.Histograms(ctx, id)
 	if err != nil {
 		return err
 	}
-	byPolicy := map[string]planner.HitCurve{}
+	byPolicy := map[string][]record.Histogram{}
+	most := 0
 	for i := range list {
-		if list[i].Phase == "decode" && list[i].Lookups > 0 {
-			byPolicy[list[i].Policy] = hitCurve(&list[i])
+		if h := &list[i]; h.Phase == "decode" && h.Lookups > 0 {
+			byPolicy[h.Policy] = append(byPolicy[h.Policy], *h)
+			most = max(most, len(byPolicy[h.Policy]))
 		}
 	}
-	if len(byPolicy) == 0 {
-		return nil
+	layers := map[int]bool{}
+	for i := range m.ExpertTensors {
+		layers[m.ExpertTensors[i].Layer] = true
 	}
 	var curves []planner.HitCurve
-	for _, policy := range []string{"a2d", "lru"} {
-		if c, ok := byPolicy[policy]; ok {
-			curves = append(curves, c)
+	for _, policy := range slices.Sorted(maps.Keys(byPolicy)) {
+		c := planner.HitCurve{Policy: policy}
+		for _, q := range analysis.PoolCurves(byPolicy[policy], float64(len(layers)*m.ExpertsUsed), curvePoints, curveLevel) {
+			c.Points = append(c.Points, planner.HitPoint{Bytes: q.Bytes, Hit: q.Hit, Half: q.Half})
 		}
+		curves = append(curves, c)
 	}
-	p.Hits.Curves = planner.MeasuredFact(curves, 0, "recorded routing of this model")
+	if len(curves) > 0 {
+		p.Hits.Curves = planner.MeasuredFact(curves, 0, "from "+count(most, "recorded routing"))
+	}
 	return nil
-}
-
-// hitCurve sums a histogram of distances into the share of hits by size.
-func hitCurve(h *record.Histogram) planner.HitCurve {
-	c := planner.HitCurve{Policy: h.Policy}
-	step := max(1, len(h.Bins)/curvePoints)
-	var hits int64
-	bins := slices.Clone(h.Bins)
-	slices.SortFunc(bins, func(a, b record.HistogramBin) int { return int(min(1, max(-1, a.Bytes-b.Bytes))) })
-	for i, b := range bins {
-		hits += b.Count
-		if i%step == step-1 || i == len(bins)-1 {
-			c.Points = append(c.Points, planner.HitPoint{Bytes: b.Bytes, Hit: float64(hits) / float64(h.Lookups)})
-		}
-	}
-	return c
 }

@@ -56,6 +56,10 @@ func writeSummary(w io.Writer, r *record.Run) {
 // writePrediction sets each predicted quantity beside the measured one.
 func writePrediction(w io.Writer, r *record.Run) {
 	p, m := &r.Prediction.Prediction, &r.Measured
+	prefill := p.PrefillTokensPerS
+	if e, ok := p.PrefillAt(m.PromptTokens); ok {
+		prefill = e // at the length the prompt turned out to have
+	}
 	rows := []struct {
 		name     string
 		e        planner.Estimate
@@ -64,7 +68,7 @@ func writePrediction(w io.Writer, r *record.Run) {
 		unit     string
 	}{
 		{"decode", p.DecodeSPerToken, m.DecodeSPerToken, 1e3, "ms a token"},
-		{"prefill", p.PrefillTokensPerS, m.PrefillTokensPerS, 1, "t/s"},
+		{"prefill", prefill, m.PrefillTokensPerS, 1, "t/s"},
 		{"hit rate", p.HitRate, m.HitRate, 100, "%"},
 		{"read", p.BytesPerToken, m.BytesPerToken, 1. / (1 << 20), "MiB a token"},
 	}

@@ -39,8 +39,10 @@ type Shape struct {
 
 // Spec says how a device is measured.
 type Spec struct {
-	Shape   Shape   `json:"shape"`             // of most expert bytes: the one that is timed
+	Shape   Shape   `json:"shape"`             // of most expert bytes: the one that speaks for the model
 	Classes []Shape `json:"classes,omitempty"` // every shape the model's experts come in
+	Bytes   []int64 `json:"bytes,omitempty"`   // of the experts in each class
+	Dense   Shape   `json:"dense"`             // of most other bytes; none where Slice is 0
 	Threads int     `json:"threads"`           // of the CPU backend
 	// Sweep is how many bytes of weights the one-token matmuls go through:
 	// large against the processor's caches, small against memory.
@@ -59,10 +61,12 @@ type Rate struct {
 // nil, with the reason in Why under its name.
 type Report struct {
 	Info         Info              `json:"info"`
-	Narrow       *Rate             `json:"narrow,omitempty"` // one token wide
+	Narrow       *Rate             `json:"narrow,omitempty"` // one token wide; of the host: over the classes as they are mixed
 	Wide         *Rate             `json:"wide,omitempty"`   // 128 wide: bytes x tokens
 	NarrowRepack *Rate             `json:"narrow_repack,omitempty"`
 	WideRepack   *Rate             `json:"wide_repack,omitempty"`
+	Dense        *Rate             `json:"dense,omitempty"` // one token wide, the other weights
+	DenseRepack  *Rate             `json:"dense_repack,omitempty"`
 	RepackRate   float64           `json:"repack_rate,omitempty"` // bytes repacked per second by one thread
 	CopyRate     float64           `json:"copy_rate,omitempty"`
 	SendRate     float64           `json:"send_rate,omitempty"` // bytes per second from the host to the device
@@ -82,9 +86,10 @@ const (
 	// WideTokens is the width of the wide matmul.
 	WideTokens  = 128
 	repeatLeast = 3
-	repeatMost  = 30
-	repeatFor   = 0.012   // seconds of passes per rate
+	repeatMost  = 200
+	repeatFor   = 0.08    // seconds of passes per rate: a busy host's speed changes within a tenth of that
 	passMost    = 0.04    // seconds of one pass
+	mostClasses = 4       // that are timed, those of most bytes
 	wideFlops   = 1 << 30 // work of one wide pass, at most
 )
 

@@ -26,18 +26,24 @@ func repacks(classes []Shape) []bool {
 	return out
 }
 
+// A pass of few nodes is over before a scheduler takes a thread away, and the
+// fastest of many passes is one of those even on a busy machine.
+const (
+	fewNodes   = 64
+	tinyPasses = 40
+)
+
 // perNode is the time of a graph node beside its work: a barrier of the
 // threads and the dispatch. Zero when it could not be taken.
 func perNode(name string, threads int) float64 {
-	const nodes = 256
-	return tinyGraph(name, threads, nodes) / nodes
+	return tinyGraph(name, threads, fewNodes) / fewNodes
 }
 
 // crossing is the time of going to a device or back: half of what it takes to
 // have next to nothing computed there and to read the answer.
 func crossing(name string, threads int) float64 { return tinyGraph(name, threads, 1) / 2 }
 
-// tinyGraph is the fastest of a few passes over matmuls that compute next to
+// tinyGraph is the fastest of many passes over matmuls that compute next to
 // nothing, seconds; zero when none could be taken.
 func tinyGraph(name string, threads, nodes int) float64 {
 	const f32 = 0
@@ -53,7 +59,7 @@ func tinyGraph(name string, threads, nodes int) float64 {
 	}
 	defer g.Close()
 	best := 0.0
-	for pass := range 6 { // the first warms up
+	for pass := range tinyPasses { // the first warms up
 		t, err := g.Run()
 		if err != nil {
 			return 0

@@ -32,6 +32,10 @@ func hostFacts(r *device.Report, m *model.Model, cfg config.Config, at string) p
 	spec, _ := specOf(m, threads(h, cfg), h.Memory().Holdable.Or(0))
 	how := fmt.Sprintf("expert matmul of %d x %d, %d threads", spec.Shape.Cols, spec.Shape.Rows, spec.Threads)
 	one := how + ", one token wide, weights swept from memory"
+	if n := len(spec.Classes); n > 1 {
+		one = fmt.Sprintf("expert matmuls of %d shapes as the model mixes them, %d threads, one token wide, weights swept from memory", n, spec.Threads)
+	}
+	dense := fmt.Sprintf("matmul of %d columns, type of most other weights, %d threads, one token wide", spec.Dense.Cols, spec.Threads)
 	wide := fmt.Sprintf("%s, %d tokens wide: weight bytes times tokens", how, device.WideTokens)
 	f := planner.HostFacts{
 		Narrow:       rateFact(r.Narrow, r.Why["narrow"], one),
@@ -39,11 +43,13 @@ func hostFacts(r *device.Report, m *model.Model, cfg config.Config, at string) p
 		NarrowRepack: rateFact(r.NarrowRepack, r.Why["narrow-repack"], one+", repacked"),
 		WideRepack:   rateFact(r.WideRepack, r.Why["wide-repack"], wide+", repacked"),
 		CopyRate:     planner.UnknownFact[float64]("no copy was timed", owedHost),
+		Dense:        rateFact(r.Dense, "the model has no such matrix, or it could not be timed", dense),
+		DenseRepack:  rateFact(r.DenseRepack, "the CPU backend has no other layout for it", dense+", repacked"),
 	}
 	if r.CopyRate > 0 {
 		f.CopyRate = planner.MeasuredFact(r.CopyRate, 0, "fastest of three copies between resident pages, one thread")
 	}
-	for _, x := range []*planner.Fact[float64]{&f.Narrow, &f.Wide, &f.NarrowRepack, &f.WideRepack, &f.CopyRate} {
+	for _, x := range []*planner.Fact[float64]{&f.Narrow, &f.Wide, &f.NarrowRepack, &f.WideRepack, &f.CopyRate, &f.Dense, &f.DenseRepack} {
 		*x = x.Timed(0, at)
 	}
 	return f
@@ -76,7 +82,7 @@ func classKey(typ uint32, slice int64) string { return fmt.Sprintf("%d/%d", typ,
 // overheads fills in what the host's child measured of the engine's own costs.
 func overheads(p *planner.Profile, a *answer, at string) {
 	if n := a.Report.PerNode; n > 0 {
-		p.Overheads.PerNode = planner.MeasuredFact(n, 0, "a graph of 256 matmuls that compute next to nothing").Timed(0, at)
+		p.Overheads.PerNode = planner.MeasuredFact(n, 0, "fastest of many graphs of 64 matmuls that compute next to nothing").Timed(0, at)
 	}
 	if a.Projection != nil && a.Projection.Nodes > 0 {
 		p.Overheads.Nodes = planner.MeasuredFact(int64(a.Projection.Nodes), 0, "computing nodes of llama.cpp's one-token graph").Timed(0, at)

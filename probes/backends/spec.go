@@ -29,6 +29,7 @@ func specOf(m *model.Model, threads int, hold int64) (device.Spec, bool) {
 	if hold > 0 {
 		s.Sweep = min(s.Sweep, hold/8)
 	}
+	s.Dense, _ = denseShape(m)
 	bytes := map[device.Shape]int64{}
 	for i := range m.ExpertTensors {
 		t := &m.ExpertTensors[i]
@@ -39,9 +40,11 @@ func specOf(m *model.Model, threads int, hold int64) (device.Spec, bool) {
 		bytes[x] += t.Bytes
 	}
 	if len(s.Classes) == 0 {
-		x, ok := denseShape(m)
-		s.Shape = x
-		return s, ok
+		s.Shape, s.Dense = s.Dense, device.Shape{}
+		return s, s.Shape.Slice > 0
+	}
+	for _, x := range s.Classes {
+		s.Bytes = append(s.Bytes, bytes[x])
 	}
 	s.Shape = s.Classes[0]
 	for _, x := range s.Classes {
