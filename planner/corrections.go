@@ -30,6 +30,9 @@ func (st *planning) noteCorrections(now terms, price func() terms) {
 	}
 	if st.stream {
 		show("corrected-reads", fmt.Sprintf("Reads beside compute take %.2f times as long as alone", o.ReadsScale.Value), &o.ReadsScale, fmt.Sprintf("%.2f", o.ReadsScale.Value))
+		if f := o.Fill.Value; f > 0 {
+			show("corrected-fill", fmt.Sprintf("Filling the cache for the first time costs %s a MiB", seconds(f*float64(mib))), &o.Fill, seconds(f*float64(mib))+"/MiB")
+		}
 		show("corrected-lookups", fmt.Sprintf("A lookup costs %s", seconds(o.PerLookup.Value)), &o.PerLookup, seconds(o.PerLookup.Value))
 		show("corrected-layers", fmt.Sprintf("A layer takes %s beside its priced terms", signedSeconds(o.PerLayer.Value)), &o.PerLayer, signedSeconds(o.PerLayer.Value))
 		return

@@ -217,6 +217,7 @@ func (o *OverheadFacts) entries() []entry {
 		{"overhead.per-read", secUnit, &o.PerRead},
 		{"overhead.repack", rateUnit, &o.RepackRate},
 		{"overhead.reads", "times", &o.ReadsScale},
+		{"overhead.fill", "s/byte", &o.Fill},
 		{"overhead.resident", secUnit, &o.Resident},
 		{"overhead.prefill", "times", &o.Prefill},
 		{"overhead.residual", "", &o.Residual},

@@ -19,6 +19,7 @@ type Observation struct {
 	Split            bool    // the engine split its time
 	ManageSPerLookup float64 // 0: not counted
 	ByteHitRate      float64 // of decode, share of bytes that were not read
+	Tokens           int64   // decoded
 	PrefillTokensPerS,
 	PromptTokens float64
 	CacheRefused int64 // bytes of cache that could not be locked
@@ -77,22 +78,82 @@ func (p *Profile) streamed(r Observation) (*planning, terms) {
 		return st, terms{}
 	}
 	packed := st.repacked()
-	return st, st.streamTerms(1-min(1, max(0, r.ByteHitRate)), st.weightRate(packed), packed)
+	t := st.streamTerms(1-min(1, max(0, r.ByteHitRate)), st.weightRate(packed), packed)
+	t.fill = st.fillSeconds(int64(r.Config.CacheMB)*mib, r.Tokens)
+	return st, t
 }
 
-// observeReads finds the factor on the probe's read times at which the priced
-// wait is the wait that was measured.
+// readsSample is one run's waiting, as observeReads explains it.
+type readsSample struct {
+	t       terms
+	wait    float64 // measured, seconds a token
+	of      float64 // seconds a token in all
+	filling float64 // bytes a token of cache that was filled for the first time
+}
+
+// observeReads explains the time runs waited for reads by two figures: a factor
+// on the probe's read times, and seconds per byte of cache that is filled for
+// the first time, whose pages are new and whose experts the drive has not served
+// before. The second needs runs with different caches; it is 0 without them.
 func (p *Profile) observeReads(runs []Observation) {
-	p.Overheads.ReadsScale = unlearnt(p.Overheads.ReadsScale)
-	var scales []float64
+	o := &p.Overheads
+	o.ReadsScale, o.Fill = unlearnt(o.ReadsScale), unlearnt(o.Fill)
+	var list []readsSample
+	sizes := map[int]bool{}
 	for _, r := range runs {
-		_, t := p.streamed(r)
+		st, t := p.streamed(r)
 		if !t.known || !r.Split || r.WaitSPerToken < waitShare*r.DecodeSPerToken || t.miss <= 0 {
 			continue
 		}
-		scales = append(scales, t.scaleFor(r.WaitSPerToken))
+		list = append(list, readsSample{t, r.WaitSPerToken, r.DecodeSPerToken, st.filling(int64(r.Config.CacheMB)*mib, r.Tokens)})
+		sizes[r.Config.CacheMB] = true
 	}
-	learnt(&p.Overheads.ReadsScale, scales, "time of reads under compute, of the probe's time")
+	if len(list) == 0 {
+		return
+	}
+	how := fmt.Sprintf("least squares over %d earlier runs of this build on this machine", len(list))
+	if len(sizes) < 2 {
+		var scales []float64
+		for _, s := range list {
+			scales = append(scales, s.t.scaleFor(s.wait))
+		}
+		learnt(&o.ReadsScale, scales, "time of reads under compute, of the probe's time")
+		return
+	}
+	scale, fill := explainWaits(list)
+	o.ReadsScale = MeasuredFact(scale, 0, how+": time of reads under compute, of the probe's time")
+	o.Fill = MeasuredFact(fill, 0, how+": time beside it per byte of cache filled for the first time")
+}
+
+// explainWaits finds the factor and the seconds per byte with the least squares
+// of what they leave, as shares of a token. For each factor the best seconds per
+// byte follow in closed form.
+func explainWaits(list []readsSample) (scale, fill float64) {
+	best := math.Inf(1)
+	const steps = 240
+	for i := range steps + 1 {
+		s := math.Exp2(-4 + 8*float64(i)/steps) // 1/16 to 16
+		rest := make([]float64, len(list))
+		var xy, xx, sum float64
+		for n, r := range list {
+			r.t.ioScale = s
+			rest[n] = (r.wait - r.t.wait()) / r.of
+			x := r.filling / r.of
+			xy, xx = xy+x*rest[n], xx+x*x
+		}
+		f := 0.0
+		if xx > 0 {
+			f = max(0, xy/xx)
+		}
+		for n, r := range list {
+			e := rest[n] - f*r.filling/r.of
+			sum += e * e
+		}
+		if sum < best {
+			best, scale, fill = sum, s, f
+		}
+	}
+	return scale, fill
 }
 
 // scaleFor is the factor on the reads' times at which the wait is that.
@@ -122,7 +183,7 @@ func (p *Profile) observeLayers(runs []Observation) {
 		}
 		left := r.DecodeSPerToken - t.total()
 		if r.Split { // the reads' part is corrected by itself
-			left = r.DecodeSPerToken - r.WaitSPerToken - (t.total() - t.wait())
+			left = r.DecodeSPerToken - r.WaitSPerToken - (t.total() - t.wait() - t.fill)
 		}
 		over = append(over, left/float64(st.m.layers))
 	}

@@ -51,13 +51,18 @@ func (st *planning) predictStream(pr *Prediction) {
 		pr.DecodeSPerToken.Basis = "no price: owed " + point.missing
 		return
 	}
+	point.fill = st.fillSeconds(st.cache.bytes, int64(st.cfg.Predict-1))
 	best, worst := point, point
 	best.miss, worst.miss = 1-pr.HitRate.Hi, 1-pr.HitRate.Lo
 	pr.DecodeSPerToken = st.decodeEstimate(point, best, worst)
 	pr.Dominant = point.dominant()
 	pr.Terms = st.priceTerms(point)
 	pr.PrefillTokensPerS = st.predictPrefill(pr, packed)
-	st.noteCorrections(point, func() terms { return st.streamTerms(point.miss, w, packed) })
+	st.noteCorrections(point, func() terms {
+		t := st.streamTerms(point.miss, w, packed)
+		t.fill = st.fillSeconds(st.cache.bytes, int64(st.cfg.Predict-1))
+		return t
+	})
 	st.notePromptCorrection(pr.PrefillTokensPerS)
 }
 
@@ -148,6 +153,9 @@ func (st *planning) decodeBasis(t terms) string {
 		seconds(t.dense), seconds(t.experts), seconds(t.io()), seconds(t.over))
 	if t.overlap && len(t.reads.done) > 0 {
 		text += fmt.Sprintf(", %s of the drive's time waited for", seconds(t.wait()))
+	}
+	if t.fill > 0 {
+		text += fmt.Sprintf(", filling the cache %s", seconds(t.fill))
 	}
 	if st.stream && !st.p.Overheads.PerLayer.OK() {
 		text += "; management per layer not measured"

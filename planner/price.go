@@ -13,11 +13,12 @@ type terms struct {
 	reads   layerReads // picked experts that were not in the cache
 	miss    float64    // share of them
 	ioScale float64    // of the reads' times; 0: 1
+	fill    float64    // filling the cache for the first time, spread over the run
 	overlap bool
 }
 
 // total is the time of a token.
-func (t terms) total() float64 { return t.dense + t.experts + t.faults + t.wait() + t.over }
+func (t terms) total() float64 { return t.dense + t.experts + t.faults + t.wait() + t.fill + t.over }
 
 // wait is the time compute stands still for reads.
 func (t terms) wait() float64 {
@@ -92,6 +93,21 @@ func (st *planning) streamTerms(miss, w float64, repacked bool) terms {
 	}
 	t.known = true
 	return t
+}
+
+// filling is how many bytes of a cache are filled for the first time, per token
+// of a run of that many tokens.
+func (st *planning) filling(cache, tokens int64) float64 {
+	if tokens <= 0 {
+		return 0
+	}
+	return min(float64(cache), float64(tokens)*float64(st.m.cycle)) / float64(tokens)
+}
+
+// fillSeconds is what that costs beside the reads' own price, as far as earlier
+// runs measured it.
+func (st *planning) fillSeconds(cache, tokens int64) float64 {
+	return st.p.Overheads.Fill.Or(0) * st.filling(cache, tokens)
 }
 
 // denseSeconds is the time of the weights that are read whole: at the rate of

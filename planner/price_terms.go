@@ -8,6 +8,7 @@ type PriceTerms struct {
 	DenseS      float64 `json:"dense_s"`
 	ExpertsS    float64 `json:"experts_s"`
 	ManageS     float64 `json:"manage_s"`
+	FillS       float64 `json:"fill_s,omitempty"` // filling the cache, spread over the run
 	Projections float64 `json:"projections"`
 	Overlap     bool    `json:"overlap"`
 	// WaitS is the time compute waits for reads and IOS the time the drive is
@@ -24,7 +25,7 @@ func (p *Prediction) DecodeAt(hit float64) (float64, bool) {
 		return 0, false
 	}
 	t := p.Terms
-	return t.DenseS + t.ExpertsS + t.ManageS + between(t.WaitS, 1-hit), true
+	return t.DenseS + t.ExpertsS + t.ManageS + t.FillS + between(t.WaitS, 1-hit), true
 }
 
 // between reads a table of values at equal steps from 0 to 1.
@@ -39,7 +40,7 @@ func between(table []float64, x float64) float64 {
 
 // priceTerms writes a streamed run's terms down.
 func (st *planning) priceTerms(point terms) *PriceTerms {
-	out := &PriceTerms{DenseS: point.dense, ExpertsS: point.experts, ManageS: point.over, Projections: float64(st.m.projections()), Overlap: point.overlap}
+	out := &PriceTerms{DenseS: point.dense, ExpertsS: point.experts, ManageS: point.over, FillS: point.fill, Projections: float64(st.m.projections()), Overlap: point.overlap}
 	for i := range ioSteps + 1 {
 		t := point
 		t.miss = float64(i) / ioSteps

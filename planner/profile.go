@@ -236,6 +236,7 @@ type OverheadFacts struct {
 	PerRead    Fact[float64] `json:"per_read"`    // submitting and reaping one read
 	RepackRate Fact[float64] `json:"repack_rate"` // bytes repacked per second by all lanes
 	ReadsScale Fact[float64] `json:"reads_scale"` // time of reads under compute, of the probe's
+	Fill       Fact[float64] `json:"fill"`        // seconds per byte of cache filled for the first time, beside the reads' price
 	Resident   Fact[float64] `json:"resident"`    // a resident token's time beside every priced term; may be negative
 	Prefill    Fact[float64] `json:"prefill"`     // time of a prompt pass, of the priced one
 	Residual   Fact[float64] `json:"residual"`    // half-width of what earlier runs left unexplained, ln(measured/priced), at 90 %

@@ -77,7 +77,7 @@ func UnknownPlacement(why, owed string) planner.PlacementFacts {
 func (c *composition) learn(ctx context.Context) {
 	const nothing = "no run of this build on this machine is on record"
 	o, owed := &c.profile.Overheads, "`bmoe run` of this model, which records it"
-	for _, f := range []*planner.Fact[float64]{&o.PerLookup, &o.PerLayer, &o.PerNode, &o.PerRead, &o.RepackRate, &o.ReadsScale, &o.Resident, &o.Prefill, &o.Residual} {
+	for _, f := range []*planner.Fact[float64]{&o.PerLookup, &o.PerLayer, &o.PerNode, &o.PerRead, &o.RepackRate, &o.ReadsScale, &o.Fill, &o.Resident, &o.Prefill, &o.Residual} {
 		if !f.OK() {
 			*f = planner.UnknownFact[float64](nothing, owed)
 		}

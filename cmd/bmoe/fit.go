@@ -124,9 +124,17 @@ func storeCurves(ctx context.Context, db, name string, t *trace.Trace, r *analys
 			err = cerr
 		}
 	}()
-	m, err := ledgerModel(ctx, s, name)
+	m, known, err := fileModel(name)
+	if err == nil && !known {
+		m, err = ledgerModel(ctx, s, name)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if known {
+		if _, err := s.SaveModel(ctx, m); err != nil {
+			return nil, ledgerFault(err)
+		}
 	}
 	if m.Experts != t.Experts || m.Layers < len(t.Layers) {
 		return nil, usageError{fmt.Errorf("trace %s is of %d layers of %d experts, %s has %d of %d", t.Model, len(t.Layers), t.Experts, m.Name, m.Layers, m.Experts), "give -m the model the trace was taken from"}

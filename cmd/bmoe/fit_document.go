@@ -149,22 +149,31 @@ func fitRecord(in fitInput, fit *analysis.HitFit) record.Fit {
 	return f
 }
 
-// ledgerModel finds the model that text names: a file, an id or its beginning,
-// or a name.
+// fileModel is the model in a file of that name; false where there is none.
+func fileModel(name string) (m record.Model, ok bool, err error) {
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return m, false, nil
+	} else if err != nil {
+		return m, false, err
+	}
+	f, err := model.Open(name)
+	if err != nil {
+		return m, false, usageError{err, "give -m a GGUF file, or a model's id or name"}
+	}
+	m, err = modelRecord(f)
+	return m, err == nil, err
+}
+
+// ledgerModel finds the model that text names among those that ran: a file, an
+// id or its beginning, or a name.
 func ledgerModel(ctx context.Context, s *results.Store, text string) (record.Model, error) {
 	want := text
-	if _, err := os.Stat(text); err == nil {
-		m, err := model.Open(text)
-		if err != nil {
-			return record.Model{}, usageError{err, "give -m a GGUF file, or a model's id or name"}
-		}
-		r, err := modelRecord(m)
-		if err != nil {
-			return record.Model{}, err
-		}
-		want = r.ID
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	file, ok, err := fileModel(text)
+	switch {
+	case err != nil:
 		return record.Model{}, err
+	case ok:
+		want = file.ID
 	}
 	runs, err := s.Runs(ctx, results.RunFilter{})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bmoe/bmoe/engine/counters"
+	"github.com/bmoe/bmoe/engine/model"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results"
@@ -152,6 +153,39 @@ func TestFitTraceStoresCurves(t *testing.T) {
 	code, _, errs = runBmoe(t, "fit", "--db", db, "--trace", tinyFile(t, tinyTrace), "-m", "synth1")
 	if code == exitOK || !strings.Contains(errs, "a fit wants at least 2") {
 		t.Errorf("a trace of another model: exit %d, %q", code, errs)
+	}
+}
+
+// A model that never ran may have its routing stored: the next plan has it.
+func TestFitTraceOfANewModel(t *testing.T) {
+	gguf, db := planFixture(t), filepath.Join(t.TempDir(), "new.db")
+	var b strings.Builder
+	b.WriteString("# n_layer=2 n_expert=8\n# layer=0 expert_bytes=13056\n# layer=1 expert_bytes=13056\nturn,phase,step,layer,slot,expert,weight,residency,expert_bytes\n")
+	for step := range 60 {
+		for layer := range 2 {
+			fmt.Fprintf(&b, "0,1,%d,%d,0,%d,,0,0\n", step, layer, (step*step+layer)%8)
+		}
+	}
+	if code, out, errs := runBmoe(t, "fit", "--db", db, "--trace", tinyFile(t, b.String()), "-m", gguf); code != exitOK {
+		t.Fatalf("exit %d, stderr %q, stdout:\n%s", code, errs, out)
+	}
+	m, err := model.Open(gguf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p planner.Profile
+	if err := learn(t.Context(), db, m, &p); err != nil {
+		t.Fatal(err)
+	}
+	if !p.Hits.Curves.OK() || p.Hits.Curves.Reason != "from 1 recorded routing" {
+		t.Errorf("curves %+v", p.Hits.Curves)
+	}
+	for _, c := range p.Hits.Curves.Value {
+		for _, q := range c.Points {
+			if q.Hit > 0.02 && q.Hit < 0.98 && q.Half <= 0 {
+				t.Errorf("%s at %d bytes: hits %.2f with no interval", c.Policy, q.Bytes, q.Hit)
+			}
+		}
 	}
 }
 

@@ -117,7 +117,7 @@ func learnCosts(runs []record.StoredRun, machine record.Machine, p *planner.Prof
 	var seen []planner.Observation
 	for i := range runs {
 		r := &runs[i].Run
-		if r.Machine.ContentID() != machine.ContentID() || r.Build.Commit != build.Commit || r.Build.Dirty != build.Dirty || r.Config.Threads != 0 || r.Measured.DecodeTokens < learnTokens || len(runs[i].Void) > 0 {
+		if r.Machine.ContentID() != machine.ContentID() || r.Build.Commit != build.Commit || r.Build.Dirty != build.Dirty || threadsPinned(r) || r.Measured.DecodeTokens < learnTokens || len(runs[i].Void) > 0 {
 			continue
 		}
 		seen = append(seen, observation(r))
@@ -128,10 +128,18 @@ func learnCosts(runs []record.StoredRun, machine record.Machine, p *planner.Prof
 	p.Observe(seen)
 }
 
+// threadsPinned reports whether a run computed with a number of threads that was
+// typed, which says nothing of the number a plan leaves alone.
+func threadsPinned(r *record.Run) bool {
+	text, ok := r.Pins["threads"]
+	return ok && text != "0"
+}
+
 func observation(r *record.Run) planner.Observation {
 	o := planner.Observation{
 		Config: r.Config, DecodeSPerToken: r.Measured.DecodeSPerToken,
 		PrefillTokensPerS: r.Measured.PrefillTokensPerS, PromptTokens: float64(r.Measured.PromptTokens),
+		Tokens:       r.Measured.DecodeTokens,
 		CacheRefused: r.Stats.CachePinRefusedBytes, DenseRefused: r.Stats.DensePinRefusedBytes,
 	}
 	if r.Model.TokenCycle > 0 {
