@@ -45,7 +45,7 @@ func learn(ctx context.Context, db string, m *model.Model, p *planner.Profile) e
 		return err
 	}
 	runs, err := store.Runs(ctx, results.RunFilter{Model: id, State: record.StateDone, Limit: 10 * learnRuns, Samples: true})
-	if err != nil {
+	if err != nil && !errors.Is(err, results.ErrNotFound) { // a new model has no runs
 		return err
 	}
 	if err := learnHits(ctx, store, runs, m, p); err != nil {
@@ -167,7 +167,7 @@ func observation(r *record.Run) planner.Observation {
 // policy at a time.
 func learnCurves(ctx context.Context, store *results.Store, id string, m *model.Model, p *planner.Profile) error {
 	list, err := store.Histograms(ctx, id)
-	if err != nil {
+	if err != nil && !errors.Is(err, results.ErrNotFound) {
 		return err
 	}
 	byPolicy := map[string][]record.Histogram{}
