@@ -99,7 +99,7 @@ func TestFieldLargerCacheThanUsefulIsNotChosen(t *testing.T) {
 
 	whole := readCase(t, "testdata/plans/worked-laptop-8.9gb.txt")
 	whole.profile.Memory.Available = MeasuredFact(int64(200<<30), 0, "drawn")
-	whole.pins["moe-stream"] = "on"
+	whole.pins["moe-stream"], whole.pins["cache-pin"] = "on", "off"
 	plan = planOf(t, whole)
 	most := whole.profile.Model.RoutedBytes.Value*11/10/mib + 1
 	if mb := int64(plan.Config.CacheMB); mb <= 0 || mb > most {

@@ -78,7 +78,7 @@ func (s *sweeper) chosen(ctx context.Context) (record.Experiment, error) {
 		if err != nil {
 			return e, err
 		}
-		if status.left > 0 && status.verdict == nil {
+		if status.verdict == nil { // with all its runs stored it may still lack its verdict
 			return e, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -68,16 +69,16 @@ func (o *outcome) count(t *testing.T, err error) {
 	o.survived++
 }
 
-// startUp is what the program may take before it answers signals itself.
-const startUp = 250 * time.Millisecond
-
 // blow starts the program, sends sig after a random moment and waits for it.
 func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int, string) {
 	cmd, log := r.start(args...)
 	end := ended(cmd)
+	if sig != syscall.SIGKILL {
+		r.awake(cmd, end)
+	}
 	select {
 	case <-end:
-	case <-time.After(r.moment(sig, most)):
+	case <-time.After(time.Duration(r.rng.Int64N(int64(most)))):
 		_ = cmd.Process.Signal(sig)
 	}
 	code, err := within(30*time.Second, cmd, end)
@@ -87,13 +88,22 @@ func (r *rack) blow(sig syscall.Signal, most time.Duration, args ...string) (int
 	return code, log.String()
 }
 
-// moment is when the blow falls. Only what cannot be caught may fall at once.
-func (r *rack) moment(sig syscall.Signal, most time.Duration) time.Duration {
-	at := time.Duration(r.rng.Int64N(int64(most)))
-	if sig != syscall.SIGKILL {
-		at += startUp
+// awake waits until the program has opened one of its files: from then on it
+// answers signals itself. Only what cannot be caught may fall earlier.
+func (r *rack) awake(cmd *exec.Cmd, end <-chan struct{}) {
+	for range 30 * time.Second / tick {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid))
+		for _, link := range links {
+			if path, _ := os.Readlink(link); strings.HasPrefix(path, r.dir+"/") {
+				return
+			}
+		}
+		select {
+		case <-end:
+			return
+		case <-time.After(tick / 4):
+		}
 	}
-	return at
 }
 
 // span is how long one undisturbed command takes here.
