@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test race lint vuln fuzz-short golden bench docs docs-check \
-	peers rpc llama-source demo release sanitize torture clean
+.PHONY: help setup build test race lint vuln fuzz-short golden bench docs docs-check screenshots \
+	peers rpc lavapipe llama-source demo release sanitize torture clean
 
 SETUP := engine/internal/llama/setup
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bmoe
@@ -25,6 +25,7 @@ setup: ## fetch llama.cpp into the cache, put its libraries into ./lib
 	@$(SETUP)/deps.sh
 	@[ -n "$${LLAMA_DIR:-}" ] || $(SETUP)/fetch.sh
 	@$(SETUP)/link.sh
+	@cmd/bmoe/testdata/duckdb/setup.sh >/dev/null
 
 build: setup ## build bin/bmoe
 	@mkdir -p bin
@@ -33,6 +34,8 @@ build: setup ## build bin/bmoe
 test: build rpc ## vet and test everything
 	go vet ./...
 	go test $(PKG)
+	@.ci/chromium
+	@.ci/docs --check
 
 race: build rpc ## test under the race detector, in shuffled order
 	go test -race -shuffle=on $(PKG)
@@ -57,6 +60,9 @@ bench: build peers ## run the benchmarks, llama.cpp's own tools beside ours
 docs: build ## regenerate what is generated under docs/
 	@.ci/docs
 
+screenshots: build ## take the documents' screenshots again (needs Chromium)
+	@.ci/chromium docs/img
+
 docs-check: build ## fail if something generated under docs/ is out of date
 	@.ci/docs --check
 
@@ -65,6 +71,10 @@ peers: setup ## build llama-bench, llama-completion, llama-perplexity on our lib
 
 rpc: setup ## build llama.cpp's RPC device and server, a device for tests
 	@$(SETUP)/peers.sh rpc
+
+lavapipe: build ## compute a prompt on a stock Vulkan device (Mesa's, no card needed)
+	@$(SETUP)/vulkan.sh
+	@.ci/lavapipe
 
 llama-source: ## build the pinned llama.cpp from source instead of fetching it built
 	@$(SETUP)/source.sh
