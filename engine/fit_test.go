@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/bmoe/bmoe/engine/device"
@@ -67,5 +69,60 @@ func TestFittedPlacementIsLoadedAsProjected(t *testing.T) {
 	}
 	if len(seen) < 3 {
 		t.Errorf("the caps gave only %d different placements", len(seen))
+	}
+}
+
+// A device of 600 MiB takes the layers that fit, experts and all, and the rest
+// are streamed: the bits of the resident model. The projection is set against
+// what was then reserved.
+func TestDeviceOf600MiB(t *testing.T) {
+	const mib = 1 << 20
+	srv := startRPC(t)
+	path := makeModel(t, "qwen3moe-855mb", cappedSpec())
+	defer os.Remove(path)
+	m, err := model.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := baseConfig(path)
+	cfg.UBatchSize = 128
+	want := generate(t, cfg, words(20), 8)
+	cfg.RPC, cfg.RPCMB = srv.at, 600
+	p, err := device.Place(t.Context(), m, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.GPULayers < 2 || p.HostExperts == 0 || p.HostExperts == m.RoutedBytes() {
+		t.Fatalf("%d layers placed, %d of %d bytes of experts left on the host", p.GPULayers, p.HostExperts, m.RoutedBytes())
+	}
+	cfg.MoeStream, cfg.CacheMB, cfg.GPULayers, cfg.OverrideTensor = true, int(p.HostExperts/4/mib), p.GPULayers, p.Overrides
+	cfg.DeviceSplit = fmt.Sprintf("RPC0=%d", p.Shares[0].Layers)
+	s, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Generate(t.Context(), Request{Text: words(20), Predict: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Counters()
+	for _, line := range s.Compare(p) {
+		t.Log(line)
+	}
+	t.Logf("%d layers of %d, %d MiB of weights placed, %d lookups, %d misses", p.GPULayers, m.Layers, c.DevicePlacedBytes/mib, c.Lookups, c.Misses)
+	if r.LogitsHash != want.hash {
+		t.Error("logits differ from the resident model's")
+	}
+	if c.DevicePlacedBytes < 200*mib || c.DeviceReservedBytes > 600*mib || c.Misses == 0 || c.BytesRead == 0 {
+		t.Errorf("%d MiB placed, %d MiB reserved of 600; %d misses", c.DevicePlacedBytes/mib, c.DeviceReservedBytes/mib, c.Misses)
+	}
+	projected := p.Shares[0].Model + p.Shares[0].Context + p.Shares[0].Compute
+	if off := c.DeviceReservedBytes - projected; off > projected/20 || off < -projected/20 {
+		t.Errorf("%d bytes reserved on the device, %d projected", c.DeviceReservedBytes, projected)
+	}
+	// The host's share may be projected high, by up to a factor of two.
+	if c.HostComputeBytes > p.HostCompute || 2*c.HostComputeBytes < p.HostCompute || c.HostContextBytes != p.HostContext {
+		t.Errorf("host: %d + %d bytes reserved, %d + %d projected", c.HostContextBytes, c.HostComputeBytes, p.HostContext, p.HostCompute)
 	}
 }

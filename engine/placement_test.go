@@ -98,7 +98,7 @@ func TestPlacementLargerThanTheDevice(t *testing.T) {
 	}
 }
 
-// A device capped at 600 MiB takes what layers fit, by the fitter's count.
+// cappedSpec is a model of 855 MB.
 func cappedSpec() synth.Spec {
 	s := synth.Default()
 	s.Arch, s.Type = "qwen3moe", "q8_0"
