@@ -169,7 +169,7 @@ func TestFieldSmallExpertsStream(t *testing.T) {
 	c.profile.Memory.Available = MeasuredFact(int64(2200<<20), 0, "drawn")
 	plan := planOf(t, c)
 	wantKnobs(t, plan, "moe-stream", "true")
-	if plan.Declined || !plan.Prediction.DecodeSPerToken.Known || plan.Config.CacheMB <= 0 {
+	if at := plan.Prediction.DecodeSPerToken; plan.Declined || !at.Known || !(at.Point > 0 && at.Point < 1) || plan.Config.CacheMB <= 0 {
 		t.Errorf("declined %v, cache %d MiB, prediction %+v", plan.Declined, plan.Config.CacheMB, plan.Prediction.DecodeSPerToken)
 	}
 }
