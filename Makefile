@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test race lint vuln fuzz-short golden bench docs docs-check \
+.PHONY: help setup build test race lint vuln fuzz-short golden bench docs docs-check screenshots \
 	peers rpc lavapipe llama-source demo release sanitize torture clean
 
 SETUP := engine/internal/llama/setup
@@ -25,6 +25,7 @@ setup: ## fetch llama.cpp into the cache, put its libraries into ./lib
 	@$(SETUP)/deps.sh
 	@[ -n "$${LLAMA_DIR:-}" ] || $(SETUP)/fetch.sh
 	@$(SETUP)/link.sh
+	@cmd/bmoe/testdata/duckdb/setup.sh >/dev/null || echo "setup: no DuckDB; its test will fail, all else works" >&2
 
 build: setup ## build bin/bmoe
 	@mkdir -p bin
@@ -33,6 +34,8 @@ build: setup ## build bin/bmoe
 test: build rpc ## vet and test everything
 	go vet ./...
 	go test $(PKG)
+	@.ci/chromium
+	@bin/bmoe report --docs docs --check
 
 race: build rpc ## test under the race detector, in shuffled order
 	go test -race -shuffle=on $(PKG)
@@ -56,6 +59,9 @@ bench: build peers ## run the benchmarks, llama.cpp's own tools beside ours
 
 docs: build ## regenerate what is generated under docs/
 	@.ci/docs
+
+screenshots: build ## take the documents' screenshots again (needs Chromium)
+	@.ci/chromium docs/img
 
 docs-check: build ## fail if something generated under docs/ is out of date
 	@.ci/docs --check
