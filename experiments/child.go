@@ -29,7 +29,7 @@ const (
 type Child struct {
 	Path     string
 	Args     []string
-	Env      []string      // added to this process's own
+	Env      []string      // all of its environment
 	Timeout  time.Duration // 0: none
 	MemoryMB int           // memory limit of the child alone; 0: none
 	Now      func() time.Time
@@ -88,7 +88,7 @@ func (c *Child) perform(ctx context.Context, job Job) (*outcome, error) {
 	}
 	defer cancel()
 	cmd := exec.CommandContext(bounded, c.Path, c.Args...)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append([]string{}, c.Env...) // nil would be all of this process's
 	cmd.Stdout, cmd.Stderr = &limitedWriter{&out.stdout, maxDocument}, &out.stderr
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }

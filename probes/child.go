@@ -47,7 +47,7 @@ func Self(exe string, limit time.Duration, env ...string) Child {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, exe, args...)
-		cmd.Env = append(os.Environ(), env...)
+		cmd.Env = ChildEnv(os.Environ(), env...)
 		cmd.WaitDelay = 2 * time.Second
 		var out, said tail
 		out.most, said.most = 1<<20, 2<<10

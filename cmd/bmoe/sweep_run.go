@@ -104,7 +104,7 @@ func (s *sweeper) conductor(ctx context.Context, e *record.Experiment) (*experim
 	bar := newSweepProgress(s.app.stderr)
 	c := &experiments.Conductor{
 		Store:    results.Conductor{Store: s.store},
-		Runner:   &experiments.Child{Path: path, Args: args, Timeout: terms.RunTimeout(), MemoryMB: terms.RunMemoryMB},
+		Runner:   &experiments.Child{Path: path, Args: args, Env: probes.ChildEnv(os.Environ()), Timeout: terms.RunTimeout(), MemoryMB: terms.RunMemoryMB},
 		Sensor:   experiments.Host{Snapshot: probes.Environment},
 		Progress: bar.show,
 	}

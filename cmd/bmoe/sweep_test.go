@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -24,13 +25,14 @@ import (
 // The test binary plays two parts in processes of its own: a child that
 // answers like `bmoe run` with a known rate, and the whole program.
 const (
-	envFakeRun = "BMOE_TEST_FAKE_RUN" // how the child behaves
-	envProgram = "BMOE_TEST_PROGRAM"  // arguments of the program, one a line
+	envFakeRun = "BMOE_TEST_FAKE_RUN" // how the child will behave; it is told by its arguments, for it has no such variable
+	fakeRunArg = "fake-run"
+	envProgram = "BMOE_TEST_PROGRAM" // arguments of the program, one a line
 )
 
 func TestHelperProcess(t *testing.T) {
-	if how, ok := os.LookupEnv(envFakeRun); ok && os.Getenv(envProgram) == "" {
-		os.Exit(fakeRun(how))
+	if flag.Arg(0) == fakeRunArg {
+		os.Exit(fakeRun(flag.Arg(1)))
 	}
 	if args := os.Getenv(envProgram); args != "" {
 		os.Unsetenv(envProgram) // for the children
@@ -42,7 +44,7 @@ func TestHelperProcess(t *testing.T) {
 func fakeChildren() {
 	childCommand = func() (string, []string, error) {
 		path, err := os.Executable()
-		return path, []string{"-test.run=^TestHelperProcess$"}, err
+		return path, []string{"-test.run=^TestHelperProcess$", fakeRunArg, os.Getenv(envFakeRun)}, err
 	}
 }
 
