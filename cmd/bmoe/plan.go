@@ -40,7 +40,23 @@ func (f *probeFlags) bind(cmd *cobra.Command) {
 // bindDevices adds the flags of how devices are asked.
 func (f *probeFlags) bindDevices(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.here, "no-isolated-probes", false, "measure devices in this process: a driver that crashes ends it")
-	cmd.Flags().DurationVar(&f.limit, "probe-timeout", childTime, "how long the probe of one device may take")
+	f.limit = childTime
+	cmd.Flags().Var((*patience)(&f.limit), "probe-timeout", "how long the probe of one device may take")
+}
+
+// patience is a time that is not nothing.
+type patience time.Duration
+
+func (p *patience) String() string { return time.Duration(*p).String() }
+func (p *patience) Type() string   { return "duration" }
+
+func (p *patience) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("--probe-timeout %q: want a time such as 30s or 2m", text)
+	}
+	*p = patience(d)
+	return nil
 }
 
 // probeAndPlan is the one way in which a command gets a plan.

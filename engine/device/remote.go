@@ -18,6 +18,9 @@ type Remote struct {
 	link   *rpclink.Link
 }
 
+// Server is its server's address.
+func (r *Remote) Server() string { return r.link.Server() }
+
 // Lost is how its server was lost, or nil.
 func (r *Remote) Lost() error { return r.link.Err() }
 

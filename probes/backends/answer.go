@@ -42,6 +42,9 @@ func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, ou
 			_, _ = io.Copy(io.Discard, in)
 			cancel()
 		}()
+		if err := device.DieBySignal(); err != nil {
+			return err
+		}
 	}
 	if cfg.Model == "" {
 		return errors.New("no model was named; type -m FILE")
@@ -49,9 +52,6 @@ func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, ou
 	m, err := model.Open(cfg.Model)
 	if err != nil {
 		return fmt.Errorf("-m: %w", err)
-	}
-	if err := device.DieBySignal(); err != nil {
-		return err
 	}
 	a, err := ask(ctx, m, cfg, name)
 	if err != nil {
@@ -83,6 +83,7 @@ func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*
 	}
 	if remote != nil {
 		a.Beside = remote.Beside
+		a.Report.Info.Description = remote.Server()
 	}
 	a.called(name)
 	return a, nil

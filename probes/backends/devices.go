@@ -19,15 +19,13 @@ func rpcName(n int) string { return fmt.Sprintf("RPC%d", n) }
 // Devices asks every accelerator in a child of its own: those the host's child
 // listed, then those of the RPC servers of cfg.
 func (e *Engine) Devices(ctx context.Context, m *model.Model, cfg config.Config) []planner.Device {
-	a, err := e.askHost(ctx, m, cfg)
-	if err != nil {
-		return nil
-	}
 	var out []planner.Device
-	for _, d := range a.Report.Devices {
-		if d.Kind != device.CPU && d.Backend != device.RPC {
-			f, _ := e.probe(ctx, m, cfg, d, "")
-			out = append(out, f)
+	if a, err := e.askHost(ctx, m, cfg); err == nil {
+		for _, d := range a.Report.Devices {
+			if d.Kind != device.CPU && d.Backend != device.RPC {
+				f, _ := e.probe(ctx, m, cfg, d, "")
+				out = append(out, f)
+			}
 		}
 	}
 	servers := 0

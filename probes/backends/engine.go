@@ -86,7 +86,7 @@ func (e *Engine) Backends(ctx context.Context, m *model.Model, cfg config.Config
 // accelerators are the backends that are not the processor's, nor the client
 // of RPC servers, which has devices only where a run names them.
 func accelerators(backends []string) []string {
-	return slices.DeleteFunc(slices.Clone(backends), func(b string) bool { return b == Host || b == device.RPC })
+	return slices.DeleteFunc(slices.Clone(backends), func(b string) bool { return b == Host || strings.HasPrefix(b, device.RPC) })
 }
 
 func named(list []string) string {

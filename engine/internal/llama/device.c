@@ -46,8 +46,14 @@ ggml_backend_buffer_t bm_device_hold(int i, size_t n) {
     ggml_backend_buffer_t b = ggml_backend_buft_alloc_buffer(ggml_backend_dev_buffer_type(bm_device_get(i)), n);
     if (b) {
         ggml_backend_buffer_clear(b, 1); // an untouched buffer takes nothing yet
+        bm_device_wait(i);
     }
     return b;
+}
+
+void bm_device_wait(int i) {
+    size_t free, total; // an answer, which comes after what was sent before
+    ggml_backend_dev_memory(bm_device_get(i), &free, &total);
 }
 
 ggml_backend_dev_t bm_device_get(int i) { return i < 0 ? NULL : ggml_backend_dev_get((size_t) i); }

@@ -104,7 +104,10 @@ func (d Device) Hold(bytes int64) (release func(), err error) {
 	if b == nil {
 		return nil, fmt.Errorf("the device has no room for %d bytes", bytes)
 	}
-	return func() { C.ggml_backend_buffer_free(b) }, nil
+	return func() {
+		C.ggml_backend_buffer_free(b)
+		C.bm_device_wait(C.int(d.i))
+	}, nil
 }
 
 // linkedBackends is how many backends were there before any module was loaded.

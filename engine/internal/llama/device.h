@@ -29,6 +29,8 @@ const char * bm_backend_name(int i);
 
 // n bytes of the device's memory, every one written; NULL when there is no room.
 ggml_backend_buffer_t bm_device_hold(int i, size_t n);
+// Waits until the device has done what it was told to.
+void bm_device_wait(int i);
 
 // Whether matmuls of host weights that are at least least tokens wide are given
 // to the device. Until it is first called a device decides that for itself.
