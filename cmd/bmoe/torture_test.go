@@ -40,7 +40,7 @@ func TestTorture(t *testing.T) {
 		}
 		rows = append(rows, done...)
 	}
-	third := *tortureKills / 3
+	third := (*tortureKills + 2) / 3
 	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
 		r := newRack(t, *tortureSeed+uint64(i))
 		add(r.killSweeps(sig, third/3))
