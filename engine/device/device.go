@@ -87,7 +87,7 @@ const (
 	WideTokens  = 128
 	repeatLeast = 3
 	repeatMost  = 200
-	repeatFor   = 0.08    // seconds of passes per rate: a busy host's speed changes within a tenth of that
+	repeatFor   = 0.04    // seconds of passes of one window
 	passMost    = 0.04    // seconds of one pass
 	mostClasses = 4       // that are timed, those of most bytes
 	wideFlops   = 1 << 30 // work of one wide pass, at most

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
 )
@@ -131,15 +132,21 @@ func rate(ctx context.Context, m *llama.Matmul, nodes, tokens, used, of int, byt
 }
 
 const (
-	steadySpread = 0.15 // up to which a window counts as undisturbed
-	steadyMost   = 4    // windows at most
+	agree      = 0.10                  // apart up to which two windows show the same rate
+	windowMost = 6                     // windows at most
+	windowRest = 15 * time.Millisecond // between them, so that the scheduler may move threads
 )
 
-// steady times passes in windows until one was undisturbed and returns the
-// steadiest: what shares the machine takes time away for tenths of a second.
+// steady times passes in windows until the two fastest agree and returns the
+// fastest one's median and how far the other lies from it. What shares the
+// machine only takes time away, and two threads on one processor take ten times
+// as long for as long as they stay there: a window may be slow and even.
 func steady(ctx context.Context, g *llama.MatmulGraph) (median, spread float64, err error) {
-	spread = math.Inf(1)
-	for n := 0; n < steadyMost && spread > steadySpread; n++ {
+	best, second := math.Inf(1), math.Inf(1)
+	for n := 0; n < windowMost && !(second <= best*(1+agree)); n++ {
+		if n > 0 {
+			time.Sleep(windowRest)
+		}
 		var times []float64
 		for total := 0.0; enough(len(times), total); {
 			t, err := g.Run()
@@ -151,11 +158,10 @@ func steady(ctx context.Context, g *llama.MatmulGraph) (median, spread float64, 
 			}
 			times, total = append(times, t), total+t
 		}
-		if m, s := medianOfThirds(times); s < spread {
-			median, spread = m, s
-		}
+		m, _ := medianOfThirds(times)
+		best, second = min(best, m), min(second, max(best, m))
 	}
-	return median, spread, nil
+	return best, second/best - 1, nil
 }
 
 // enough says whether to take another pass.
