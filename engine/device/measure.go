@@ -134,6 +134,7 @@ func rate(ctx context.Context, m *llama.Matmul, nodes, tokens, used, of int, byt
 const (
 	agree      = 0.10                  // apart up to which two windows show the same rate
 	windowMost = 6                     // windows at most
+	windowsFor = 0.4                   // seconds of passes from which two windows are enough
 	windowRest = 15 * time.Millisecond // between them, so that the scheduler may move threads
 )
 
@@ -142,8 +143,8 @@ const (
 // machine only takes time away, and two threads on one processor take ten times
 // as long for as long as they stay there: a window may be slow and even.
 func steady(ctx context.Context, g *llama.MatmulGraph) (median, spread float64, err error) {
-	best, second := math.Inf(1), math.Inf(1)
-	for n := 0; n < windowMost && !(second <= best*(1+agree)); n++ {
+	best, second, spent := math.Inf(1), math.Inf(1), 0.0
+	for n := 0; n < 2 || n < windowMost && spent < windowsFor && second > best*(1+agree); n++ {
 		if n > 0 {
 			time.Sleep(windowRest)
 		}
@@ -157,6 +158,7 @@ func steady(ctx context.Context, g *llama.MatmulGraph) (median, spread float64, 
 				return 0, 0, err
 			}
 			times, total = append(times, t), total+t
+			spent += t
 		}
 		m, _ := medianOfThirds(times)
 		best, second = min(best, m), min(second, max(best, m))
