@@ -12,12 +12,13 @@ import (
 
 	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/engine/internal/rpclink"
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner/config"
 )
 
 // openDevice opens a session that computes prompts in several graphs on the
 // server's device.
-func openDevice(t *testing.T, srv *rpcServer, edit func(*config.Config)) (*Session, string) {
+func openDevice(t *testing.T, srv *rpctest.Server, edit func(*config.Config)) (*Session, string) {
 	t.Helper()
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
 	cfg := deviceConfig(t, model, srv)
@@ -47,14 +48,14 @@ func inThirdGraph(s *Session, f func()) {
 
 func TestServerKilledInAPrompt(t *testing.T) {
 	for _, effort := range []bool{true, false} {
-		srv := startRPC(t)
+		srv := rpctest.Start(t)
 		s, model := openDevice(t, srv, func(c *config.Config) { c.PrefillBestEffort = effort })
-		inThirdGraph(s, srv.kill)
+		inThirdGraph(s, srv.Kill)
 		r, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 6})
 		if !effort {
 			var lost *rpclink.LostError
-			if !errors.As(err, &lost) || !strings.Contains(err.Error(), srv.at) || !strings.Contains(err.Error(), "--prefill-best-effort") {
-				t.Errorf("error %v, want one that names %s and what to type", err, srv.at)
+			if !errors.As(err, &lost) || !strings.Contains(err.Error(), srv.At) || !strings.Contains(err.Error(), "--prefill-best-effort") {
+				t.Errorf("error %v, want one that names %s and what to type", err, srv.At)
 			}
 			continue
 		}
@@ -66,7 +67,7 @@ func TestServerKilledInAPrompt(t *testing.T) {
 		if want := generate(t, base, words(60), 6); r.LogitsHash != want.hash {
 			t.Error("best effort: logits differ from the host's")
 		}
-		if s.Counters().BytesToDevice == 0 || !strings.Contains(strings.Join(s.Notes(), "\n"), srv.at) {
+		if s.Counters().BytesToDevice == 0 || !strings.Contains(strings.Join(s.Notes(), "\n"), srv.At) {
 			t.Errorf("%d bytes to the device, notes %q", s.Counters().BytesToDevice, s.Notes())
 		}
 		s.Clear()
@@ -79,9 +80,9 @@ func TestServerKilledInAPrompt(t *testing.T) {
 func TestServerThatHangsIsLost(t *testing.T) {
 	defer func(d time.Duration) { rpcdev.Timeout = d }(rpcdev.Timeout)
 	rpcdev.Timeout = 3 * time.Second
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	s, _ := openDevice(t, srv, func(*config.Config) {})
-	inThirdGraph(s, func() { _ = srv.cmd.Process.Signal(syscall.SIGSTOP) })
+	inThirdGraph(s, func() { _ = srv.Signal(syscall.SIGSTOP) })
 	_, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 2})
 	var lost *rpclink.LostError
 	if !errors.As(err, &lost) {
@@ -92,9 +93,9 @@ func TestServerThatHangsIsLost(t *testing.T) {
 // Memory that is there at the load may be gone at a prompt's turn: that prompt
 // is the host's, the next one tries again.
 func TestNoRoomOnTheDeviceAtItsTurn(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	s, model := openDevice(t, srv, func(c *config.Config) { c.PrefillBestEffort, c.SlotsOnDemand = true, true })
-	link := rpcdev.Known(srv.at).Link
+	link := rpcdev.Known(srv.At).Link
 	link.Limit(1)
 	base := baseConfig(model)
 	base.UBatchSize = 128
@@ -126,11 +127,11 @@ func TestNoRoomOnTheDeviceAtItsTurn(t *testing.T) {
 }
 
 func TestServerThatIsNotThere(t *testing.T) {
-	srv := startRPC(t)
-	srv.kill()
+	srv := rpctest.Start(t)
+	srv.Kill()
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
 	cfg := deviceConfig(t, model, srv)
-	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), srv.at) || !strings.Contains(err.Error(), "ggml-rpc-server") {
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), srv.At) || !strings.Contains(err.Error(), "ggml-rpc-server") {
 		t.Errorf("error %v", err)
 	}
 	cfg.PrefillBestEffort = true
@@ -143,30 +144,16 @@ func TestServerThatIsNotThere(t *testing.T) {
 // corrupting forwards to a server and turns the signs of the weights over.
 func corrupting(t *testing.T, to string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", to)
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(c, s) }()
-			go func() {
-				defer s.Close()
-				for corrupt(c, s) == nil {
-				}
-			}()
+	return rpctest.Listen(t, func(c net.Conn) {
+		s, err := net.Dial("tcp", to)
+		if err != nil {
+			return
 		}
-	}()
-	return ln.Addr().String()
+		defer s.Close()
+		go func() { _, _ = io.Copy(c, s) }()
+		for corrupt(c, s) == nil {
+		}
+	})
 }
 
 func corrupt(from io.Reader, to io.Writer) error {
@@ -189,9 +176,9 @@ func corrupt(from io.Reader, to io.Writer) error {
 }
 
 func TestVerifyRefusesADeviceThatComputesSomethingElse(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
-	cfg := deviceConfig(t, model, &rpcServer{at: corrupting(t, srv.at)})
+	cfg := deviceConfig(t, model, &rpctest.Server{At: corrupting(t, srv.At)})
 	cfg.PrefillVerify = true
 	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "next tokens agree") {
 		t.Errorf("error %v", err)

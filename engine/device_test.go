@@ -1,82 +1,15 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/rpcdev"
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner/config"
 )
-
-// rpcServer is a llama.cpp RPC server of one test.
-type rpcServer struct {
-	at  string
-	cmd *exec.Cmd
-}
-
-// startRPC starts a server on a free loopback port, one thread, and ends it
-// with the test.
-func startRPC(t testing.TB) *rpcServer {
-	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	bin := filepath.Join(filepath.Dir(file), "..", "bin", "ggml-rpc-server")
-	if _, err := os.Stat(bin); err != nil {
-		t.Fatalf("%v: type `make rpc`", err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := ln.Addr().String()
-	_ = ln.Close()
-	s := &rpcServer{at: at}
-	s.start(t, bin)
-	t.Cleanup(s.kill)
-	return s
-}
-
-func (s *rpcServer) start(t testing.TB, bin string) {
-	t.Helper()
-	_, port, _ := net.SplitHostPort(s.at)
-	s.cmd = exec.Command(bin, "-H", "127.0.0.1", "-p", port, "-t", "1")
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-		}
-	}()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", s.at, time.Second)
-		if err == nil {
-			_ = c.Close()
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the RPC server does not answer: %v", err)
-		}
-	}
-}
-
-func (s *rpcServer) kill() {
-	if s.cmd != nil && s.cmd.ProcessState == nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-	}
-}
 
 // prompt600 is a prompt of about 600 tokens for the synthetic vocabularies.
 func prompt600(t testing.TB, cfg config.Config) string {
@@ -98,17 +31,17 @@ func prompt600(t testing.TB, cfg config.Config) string {
 	}
 }
 
-func deviceConfig(t testing.TB, model string, srv *rpcServer) config.Config {
+func deviceConfig(t testing.TB, model string, srv *rpctest.Server) config.Config {
 	cfg := baseConfig(model)
 	cfg.MoeStream, cfg.CacheMB = true, routedShare(t, model, 0.3)
-	cfg.RPC, cfg.PrefillDevice, cfg.PrefillVerify = srv.at, "RPC0", false
+	cfg.RPC, cfg.PrefillDevice, cfg.PrefillVerify = srv.At, "RPC0", false
 	return cfg
 }
 
 // A prompt computed on a device gives the host's bits: with one slot and two,
 // only the picked experts read or whole layers, waited for one by one or not.
 func TestDevicePrefillEqualsHost(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
 	base := baseConfig(model)
 	text := prompt600(t, base)
@@ -137,13 +70,13 @@ func TestDevicePrefillEqualsHost(t *testing.T) {
 
 // The counter is what crossed the link, not what was meant to.
 func TestBytesToDeviceCrossTheLink(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
 	cfg := deviceConfig(t, model, srv)
 	text := words(40)
 	before := int64(0)
 	got := generate(t, cfg, text, 2)
-	sent := rpcdev.Known(srv.at).Link.Sent() - before
+	sent := rpcdev.Known(srv.At).Link.Sent() - before
 	if got.c.BytesToDevice == 0 || sent < got.c.BytesToDevice || sent > 4*got.c.BytesToDevice {
 		t.Errorf("%d bytes of experts counted, %d bytes of tensors sent", got.c.BytesToDevice, sent)
 	}
@@ -151,7 +84,7 @@ func TestBytesToDeviceCrossTheLink(t *testing.T) {
 
 // Prompts narrower than --prefill-min-tokens stay on the host.
 func TestPrefillMinTokens(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
 	cfg := deviceConfig(t, model, srv)
 	want := generate(t, baseConfig(model), words(10), 4)
@@ -165,7 +98,7 @@ func TestPrefillMinTokens(t *testing.T) {
 }
 
 func TestVerifyKeepsADeviceThatAgrees(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
 	cfg := deviceConfig(t, model, srv)
 	cfg.PrefillVerify = true

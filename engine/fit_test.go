@@ -8,13 +8,14 @@ import (
 	"github.com/bmoe/bmoe/engine/device"
 	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/engine/model"
+	"github.com/bmoe/bmoe/engine/rpctest"
 )
 
 // The capacity fitter fills a device that is capped below the model; what it
 // leaves is streamed, and the bits are the resident model's. What the fitter
 // projected is what the server then holds.
 func TestFittedPlacementIsLoadedAsProjected(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	spec := tiny("qwen3moe", "q8_0")
 	spec.Layers = 6
 	path := makeModel(t, "qwen3moe-six", spec)
@@ -25,7 +26,7 @@ func TestFittedPlacementIsLoadedAsProjected(t *testing.T) {
 	seen := map[int64]bool{}
 	for _, cap := range []int{4, 16, 24, 40, 200} {
 		cfg := baseConfig(path)
-		cfg.RPC, cfg.RPCMB, cfg.UBatchSize = srv.at, cap, 128
+		cfg.RPC, cfg.RPCMB, cfg.UBatchSize = srv.At, cap, 128
 		p, err := device.Place(t.Context(), m, cfg, nil)
 		if err != nil {
 			t.Logf("%d MiB: %v", cap, err)
@@ -51,7 +52,7 @@ func TestFittedPlacementIsLoadedAsProjected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, held := s.Counters(), rpcdev.Known(srv.at).Link.Held()
+		c, held := s.Counters(), rpcdev.Known(srv.At).Link.Held()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -77,7 +78,7 @@ func TestFittedPlacementIsLoadedAsProjected(t *testing.T) {
 // what was then reserved.
 func TestDeviceOf600MiB(t *testing.T) {
 	const mib = 1 << 20
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	path := makeModel(t, "qwen3moe-855mb", cappedSpec())
 	defer os.Remove(path)
 	m, err := model.Open(path)
@@ -87,7 +88,7 @@ func TestDeviceOf600MiB(t *testing.T) {
 	cfg := baseConfig(path)
 	cfg.UBatchSize = 128
 	want := generate(t, cfg, words(20), 8)
-	cfg.RPC, cfg.RPCMB = srv.at, 600
+	cfg.RPC, cfg.RPCMB = srv.At, 600
 	p, err := device.Place(t.Context(), m, cfg, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/engine/synth"
 	"github.com/bmoe/bmoe/planner/config"
 )
@@ -17,7 +18,7 @@ func splitModel(t testing.TB) string {
 // Some layers on a device with their experts, the rest streamed: the bits of
 // the resident model, in the prompt and in decode.
 func TestSplitPlacementEqualsResident(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := splitModel(t)
 	tests := []struct {
 		name     string
@@ -37,7 +38,7 @@ func TestSplitPlacementEqualsResident(t *testing.T) {
 				t.Run(tt.name, func(t *testing.T) {
 					cfg := baseConfig(model)
 					cfg.MoeStream, cfg.CacheMB, cfg.Overlap = true, routedShare(t, model, 0.2), overlap
-					cfg.RPC, cfg.GPULayers, cfg.OverrideTensor = srv.at, tt.layers, tt.override
+					cfg.RPC, cfg.GPULayers, cfg.OverrideTensor = srv.At, tt.layers, tt.override
 					got := generate(t, cfg, prompt, 24)
 					if got.hash != want.hash {
 						t.Errorf("logits differ from the resident model's")
@@ -52,18 +53,18 @@ func TestSplitPlacementEqualsResident(t *testing.T) {
 }
 
 func TestResidentOnADevice(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := splitModel(t)
 	cfg := baseConfig(model)
 	want := generate(t, cfg, words(37), 16)
-	cfg.RPC, cfg.GPULayers = srv.at, 3
+	cfg.RPC, cfg.GPULayers = srv.At, 3
 	if got := generate(t, cfg, words(37), 16); got.hash != want.hash {
 		t.Error("logits differ from the host's")
 	}
 }
 
 func TestPlacementErrors(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	model := splitModel(t)
 	tests := []struct {
 		edit func(*config.Config)
@@ -80,7 +81,7 @@ func TestPlacementErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		cfg := baseConfig(model)
-		cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers = true, 8, srv.at, 2
+		cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers = true, 8, srv.At, 2
 		tt.edit(&cfg)
 		if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v, want %q in it", err, tt.want)
@@ -90,9 +91,9 @@ func TestPlacementErrors(t *testing.T) {
 
 // A server that takes no more is an error that says so, not a crash.
 func TestPlacementLargerThanTheDevice(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	cfg := baseConfig(splitModel(t))
-	cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers, cfg.RPCMB = true, 8, srv.at, 3, 1
+	cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers, cfg.RPCMB = true, 8, srv.At, 3, 1
 	if _, err := Open(t.Context(), cfg); err == nil {
 		t.Error("20 MB of layers were put on a device of 1 MiB")
 	}
@@ -107,16 +108,16 @@ func cappedSpec() synth.Spec {
 }
 
 func TestServerLostUnderPlacedLayers(t *testing.T) {
-	srv := startRPC(t)
+	srv := rpctest.Start(t)
 	cfg := baseConfig(splitModel(t))
-	cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers = true, 8, srv.at, 2
+	cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers = true, 8, srv.At, 2
 	s, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	srv.kill()
-	if _, err := s.Generate(t.Context(), Request{Text: words(20), Predict: 4}); err == nil || !strings.Contains(err.Error(), srv.at) {
-		t.Errorf("error %v, want one that names %s", err, srv.at)
+	srv.Kill()
+	if _, err := s.Generate(t.Context(), Request{Text: words(20), Predict: 4}); err == nil || !strings.Contains(err.Error(), srv.At) {
+		t.Errorf("error %v, want one that names %s", err, srv.At)
 	}
 }

@@ -2,62 +2,22 @@ package main
 
 import (
 	"bytes"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bmoe/bmoe/engine"
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/probes"
 	"github.com/bmoe/bmoe/probes/backends"
 )
 
-// deviceServer starts a llama.cpp RPC server on a free loopback port.
-func deviceServer(t *testing.T) string {
-	t.Helper()
-	bin, err := filepath.Abs(filepath.Join("..", "..", "bin", "ggml-rpc-server"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(bin); err != nil {
-		t.Fatalf("%v: type `make rpc`", err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := ln.Addr().String()
-	_ = ln.Close()
-	_, port, _ := net.SplitHostPort(at)
-	cmd := exec.Command(bin, "-H", "127.0.0.1", "-p", port, "-t", "1")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.DialTimeout("tcp", at, time.Second); err == nil {
-			_ = c.Close()
-			return at
-		}
-		if time.Now().After(end) {
-			t.Fatal("the RPC server does not answer")
-		}
-	}
-}
-
 // From the facts of a real device to a prompt computed on it: the device is the
 // host's equal, so the margin it must win by is taken away.
 func TestPlanArmsARealDeviceAndARunUsesIt(t *testing.T) {
 	cfg := config.Default()
-	cfg.Model, cfg.RPC, cfg.Threads, cfg.CtxSize, cfg.LogitsHash = planFixture(t), deviceServer(t), 1, 1024, true
+	cfg.Model, cfg.RPC, cfg.Threads, cfg.CtxSize, cfg.LogitsHash = planFixture(t), rpctest.Start(t).At, 1, 1024, true
 	pins := planner.Pins{"rpc": cfg.RPC, "moe-stream": "true", "threads": "1", "ctx-size": "1024", "repack": "off"}
 	cfg.MoeStream, cfg.Repack = true, "off"
 	profile, err := probes.Probe(t.Context(), cfg, probes.Options{NoIO: true, Engine: backends.New(nil)})

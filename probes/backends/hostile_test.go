@@ -8,37 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 )
 
-// listen serves each connection with f.
-func listen(t *testing.T, f func(net.Conn)) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				f(c)
-			}()
-		}
-	}()
-	return ln.Addr().String()
-}
-
 // between forwards to a real server and changes answers: f is told the command
 // and given the answer, and ends the connection with false.
 func between(t *testing.T, server string, f func(cmd byte, answer []byte) bool) string {
-	return listen(t, func(c net.Conn) {
+	return rpctest.Listen(t, func(c net.Conn) {
 		s, err := net.Dial("tcp", server)
 		if err != nil {
 			return
@@ -90,13 +68,13 @@ var answers = map[byte]bool{0: true, 1: true, 2: true, 3: true, 7: true, 8: true
 // of the others goes on.
 func TestHostileServers(t *testing.T) {
 	m := tiny(t, nil)
-	real := startServer(t)
+	real := rpctest.Start(t).At
 	tests := []struct {
 		name, at, want string
 		limit          time.Duration
 	}{
-		{"nothing listens", freePort(t), "start ggml-rpc-server there", time.Minute},
-		{"a web server", listen(t, func(c net.Conn) {
+		{"nothing listens", rpctest.FreeAddr(t), "start ggml-rpc-server there", time.Minute},
+		{"a web server", rpctest.Listen(t, func(c net.Conn) {
 			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
 		}), "does not speak llama.cpp's RPC protocol", time.Minute},
 		{"another version", between(t, real, func(cmd byte, a []byte) bool {
@@ -106,7 +84,7 @@ func TestHostileServers(t *testing.T) {
 			return true
 		}), "version 7.0 of llama.cpp's RPC protocol, this build 6.0", time.Minute},
 		{"closes in the middle", between(t, real, func(cmd byte, _ []byte) bool { return cmd != getTensor }), "was lost", time.Minute},
-		{"accepts and says nothing", listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), "did not answer in 3s", 3 * time.Second},
+		{"accepts and says nothing", rpctest.Listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), "did not answer in 3s", 3 * time.Second},
 		{"ends the probe's process", between(t, real, func(cmd byte, a []byte) bool {
 			if cmd == bufferBase {
 				clear(a)
@@ -142,7 +120,7 @@ func TestHostileServers(t *testing.T) {
 func TestDevicesAskedInThisProcess(t *testing.T) {
 	m := tiny(t, nil)
 	cfg := config.Default()
-	cfg.Model, cfg.CtxSize, cfg.Threads, cfg.RPC, cfg.RPCMB = m.Path, 1024, 1, startServer(t)+","+freePort(t)+","+startServer(t), 64
+	cfg.Model, cfg.CtxSize, cfg.Threads, cfg.RPC, cfg.RPCMB = m.Path, 1024, 1, rpctest.Start(t).At+","+rpctest.FreeAddr(t)+","+rpctest.Start(t).At, 64
 	d := New(nil).Devices(t.Context(), m, cfg)
 	if len(d) != 3 {
 		t.Fatalf("%d devices", len(d))

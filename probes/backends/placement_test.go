@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bmoe/bmoe/engine/device"
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 )
@@ -41,7 +42,7 @@ func TestZeroFromAProjectionIsUnknown(t *testing.T) {
 func TestFitterAnswersThroughAChild(t *testing.T) {
 	m := tiny(t, nil)
 	cfg := config.Default()
-	cfg.Model, cfg.CtxSize, cfg.RPC, cfg.RPCMB = m.Path, 1024, startServer(t), 64
+	cfg.Model, cfg.CtxSize, cfg.RPC, cfg.RPCMB = m.Path, 1024, rpctest.Start(t).At, 64
 	e := New(child(t, "device", m.Path, 2*time.Minute))
 	f := e.Placement(t.Context(), m, cfg, []planner.Device{device1("RPC0", cfg.RPC, true)})
 	shares, ok := f.Shares.Get()

@@ -1,63 +1,18 @@
 package backends
 
 import (
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 )
 
-// startServer starts a llama.cpp RPC server on a free loopback port.
-func startServer(t *testing.T) string {
-	t.Helper()
-	bin, err := filepath.Abs(filepath.Join("..", "..", "bin", "ggml-rpc-server"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(bin); err != nil {
-		t.Fatalf("%v: type `make rpc`", err)
-	}
-	at := freePort(t)
-	_, port, _ := net.SplitHostPort(at)
-	cmd := exec.Command(bin, "-H", "127.0.0.1", "-p", port, "-t", "1")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.DialTimeout("tcp", at, time.Second); err == nil {
-			_ = c.Close()
-			return at
-		}
-		if time.Now().After(end) {
-			t.Fatal("the RPC server does not answer")
-		}
-	}
-}
-
-// freePort is an address that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 func TestARealDeviceAndADeadServer(t *testing.T) {
 	m := tiny(t, nil)
-	alive, dead := startServer(t), freePort(t)
+	alive, dead := rpctest.Start(t).At, rpctest.FreeAddr(t)
 	cfg := config.Default()
 	cfg.Model, cfg.CtxSize, cfg.RPC, cfg.RPCMB = m.Path, 1024, dead+","+alive, 512
 	devices := New(child(t, "device", m.Path, time.Minute)).Devices(t.Context(), m, cfg)

@@ -8,59 +8,46 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bmoe/bmoe/engine/rpctest"
 )
 
 // fake serves the protocol: each command gets an answer of zeros, except what
 // script says.
 func fake(t *testing.T, script func(cmd byte, conn net.Conn) bool) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
+	return rpctest.Listen(t, func(c net.Conn) {
+		buf := make([]byte, wholeBelow)
 		for {
-			c, err := ln.Accept()
+			m, err := readMessage(c, buf)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				buf := make([]byte, wholeBelow)
-				for {
-					m, err := readMessage(c, buf)
-					if err != nil {
-						return
-					}
-					if m.body == nil {
-						_, _ = io.CopyN(io.Discard, c, int64(m.size))
-					}
-					if script != nil && script(m.cmd, c) {
-						continue
-					}
-					n, answered := answerBytes(m.cmd, m.body)
-					a := make([]byte, n)
-					switch m.cmd {
-					case cmdHello:
-						a[0], a[1] = protoMajor, protoMinor
-					case cmdDeviceCount:
-						a[0] = 2
-					case cmdAllocBuffer:
-						a[0] = 7
-						copy(a[8:], m.body[4:])
-					case cmdDeviceMemory:
-						binary.LittleEndian.PutUint64(a, 1<<40)
-						binary.LittleEndian.PutUint64(a[8:], 1<<41)
-					}
-					if answered && writeAnswer(c, a) != nil {
-						return
-					}
-				}
-			}()
+			if m.body == nil {
+				_, _ = io.CopyN(io.Discard, c, int64(m.size))
+			}
+			if script != nil && script(m.cmd, c) {
+				continue
+			}
+			n, answered := answerBytes(m.cmd, m.body)
+			a := make([]byte, n)
+			switch m.cmd {
+			case cmdHello:
+				a[0], a[1] = protoMajor, protoMinor
+			case cmdDeviceCount:
+				a[0] = 2
+			case cmdAllocBuffer:
+				a[0] = 7
+				copy(a[8:], m.body[4:])
+			case cmdDeviceMemory:
+				binary.LittleEndian.PutUint64(a, 1<<40)
+				binary.LittleEndian.PutUint64(a[8:], 1<<41)
+			}
+			if answered && writeAnswer(c, a) != nil {
+				return
+			}
 		}
-	}()
-	return ln.Addr().String()
+	})
 }
 
 func open(t *testing.T, cfg Config) (*Link, net.Conn) {
