@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/bmoe/bmoe/engine/device"
 )
 
 const (
@@ -87,22 +89,15 @@ func (s *Session) verifyPrompt() (tokens []int32, why string) {
 // tells arithmetic from routing: where a near tie in a router falls the other
 // way, a few positions carry nearly all of the error.
 func compare(host, dev [][]float32) (agree int, nmse, middle float64) {
-	var diff, norm float64
 	each := make([]float64, len(host))
 	for i := range host {
-		before, weight := diff, norm
 		if top(host[i]) == top(dev[i]) {
 			agree++
 		}
-		for j, want := range host[i] {
-			d := float64(want) - float64(dev[i][j])
-			diff += d * d
-			norm += float64(want) * float64(want)
-		}
-		each[i] = (diff - before) / (norm - weight)
+		each[i] = device.NMSE(host[i], dev[i])
 	}
 	slices.Sort(each)
-	return agree, diff / norm, each[len(each)/2]
+	return agree, device.NMSE(slices.Concat(host...), slices.Concat(dev...)), each[len(each)/2]
 }
 
 // nextTokens prefills on one side and returns the logits of each wanted

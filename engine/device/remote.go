@@ -11,6 +11,9 @@ import (
 // RPC is the backend of devices that llama.cpp's RPC servers lend.
 const RPC = "RPC"
 
+// RPCName is what the n-th device of a --rpc list is called.
+func RPCName(n int) string { return rpcdev.Name(n) }
+
 // Remote is a device of an RPC server.
 type Remote struct {
 	Name   string // what this process has registered it as

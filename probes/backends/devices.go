@@ -2,7 +2,6 @@ package backends
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -12,9 +11,6 @@ import (
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 )
-
-// rpcName is what llama.cpp calls the n-th device of RPC servers.
-func rpcName(n int) string { return fmt.Sprintf("RPC%d", n) }
 
 // Devices asks every accelerator in a child of its own: those the host's child
 // listed, then those of the RPC servers of cfg.
@@ -55,11 +51,11 @@ func (e *Engine) probe(ctx context.Context, m *model.Model, cfg config.Config, d
 func (e *Engine) server(ctx context.Context, m *model.Model, cfg config.Config, at string, first int) []planner.Device {
 	var out []planner.Device
 	for n, total := 0, 1; n < total; n++ {
-		f, a := e.probe(ctx, m, cfg, device.Info{Name: rpcName(n), Description: at}, at)
+		f, a := e.probe(ctx, m, cfg, device.Info{Name: device.RPCName(n), Description: at}, at)
 		if n == 0 && a != nil {
 			total = max(1, a.Beside)
 		}
-		f.Name, f.Description = rpcName(first+n), at
+		f.Name, f.Description = device.RPCName(first+n), at
 		limitServer(&f, cfg, at)
 		out = append(out, f)
 	}

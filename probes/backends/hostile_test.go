@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/device"
 	"github.com/bmoe/bmoe/engine/rpctest"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
@@ -126,7 +127,7 @@ func TestDevicesAskedInThisProcess(t *testing.T) {
 		t.Fatalf("%d devices", len(d))
 	}
 	for i, want := range []planner.Tri{planner.Yes, planner.DontKnow, planner.Yes} {
-		if planner.Ask(d[i].Usable) != want || d[i].Name != rpcName(i) {
+		if planner.Ask(d[i].Usable) != want || d[i].Name != device.RPCName(i) {
 			t.Errorf("%s: usable %+v, want %v", d[i].Name, d[i].Usable, want)
 		}
 		if want == planner.Yes && (len(d[i].Compute.Value) == 0 || !d[i].Wide.OK()) {

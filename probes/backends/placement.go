@@ -59,13 +59,13 @@ func usable(devices []planner.Device, cfg config.Config) (names []string, own ma
 	n := 0
 	for i := range devices {
 		d := &devices[i]
-		server := strings.HasPrefix(d.Name, "RPC")
+		server := serverDevice(d.Name)
 		if planner.Ask(d.Usable) != planner.Yes || (server && dead[d.Description]) {
 			continue
 		}
 		name := d.Name
 		if server {
-			name = rpcName(n)
+			name = device.RPCName(n)
 			n++
 		}
 		names = append(names, name)

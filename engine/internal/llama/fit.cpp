@@ -10,26 +10,10 @@
 #include <vector>
 
 #include <fit.h>
-#include "llama-ext.h"
+#include "breakdown.h"
 
 using fit_fn = common_params_fit_status (*)(const char *, llama_model_params *, llama_context_params *, float *,
     llama_model_tensor_buft_override *, size_t *, uint32_t, const common_fit_extra_model *, ggml_log_level);
-using breakdown_fn = llama_memory_breakdown (*)(const llama_context *);
-
-static llama_context_params context_params(bm_project_params p) {
-    llama_context_params cp = llama_context_default_params();
-    cp.n_ctx = p.n_ctx; // never 0, which the fitter would take as the model's own
-    cp.n_batch = p.n_batch;
-    cp.n_ubatch = p.n_ubatch;
-    cp.flash_attn_type = (llama_flash_attn_type) p.flash_attn;
-    cp.type_k = (ggml_type) p.type_k;
-    cp.type_v = (ggml_type) p.type_v;
-    cp.n_outputs_max = 1; // as the session opens its context
-    cp.op_offload = false;
-    cp.no_perf = true;
-    return cp;
-}
-
 static void add(bm_fit_row & row, const llama_memory_breakdown_data & mem) {
     row.model += (int64_t) mem.model;
     row.context += (int64_t) mem.context;
@@ -38,16 +22,16 @@ static void add(bm_fit_row & row, const llama_memory_breakdown_data & mem) {
 
 // weigh asks what the fitted placement would hold where.
 static bool weigh(const char * path, llama_model_params mp, llama_context_params cp, const std::vector<ggml_backend_dev_t> & devs, bm_fit * out) {
-    static const breakdown_fn breakdown = (breakdown_fn) dlsym(RTLD_DEFAULT, "_Z26llama_get_memory_breakdownPK13llama_context");
     mp.no_alloc = true;
     mp.load_mode = LLAMA_LOAD_MODE_NONE;
-    llama_model * model = breakdown ? llama_model_load_from_file(path, mp) : nullptr;
+    llama_model * model = llama_model_load_from_file(path, mp);
     if (!model) {
         return false;
     }
     llama_context * ctx = llama_init_from_model(model, cp);
+    bool found = false;
     if (ctx) {
-        for (const auto & [buft, mem] : breakdown(ctx)) {
+        for (const auto & [buft, mem] : bm_breakdown(ctx, found)) {
             bm_fit_row * row = &out->host;
             for (size_t i = 0; i < devs.size() - 1; i++) {
                 if (!ggml_backend_buft_is_host(buft) && ggml_backend_buft_get_device(buft) == devs[i]) {
@@ -59,7 +43,7 @@ static bool weigh(const char * path, llama_model_params mp, llama_context_params
         llama_free(ctx);
     }
     llama_model_free(model);
-    return ctx != nullptr;
+    return found;
 }
 
 static int fit(fit_fn run, const char * path, int layers, bm_project_params params, int * devices, int n, size_t * margins, bm_fit * out) {
@@ -76,7 +60,7 @@ static int fit(fit_fn run, const char * path, int layers, bm_project_params para
     llama_model_params mp = llama_model_default_params();
     mp.devices = devs.data();
     mp.use_extra_bufts = false; // repacked weights would be counted nowhere
-    llama_context_params cp = context_params(params);
+    llama_context_params cp = bm_context_params_of(params, false);
     std::vector<float> split(llama_max_devices(), 0.0f);
     std::vector<llama_model_tensor_buft_override> overrides(llama_max_tensor_buft_overrides());
     const int status = run(path, &mp, &cp, split.data(), overrides.data(), margins, cp.n_ctx, nullptr, GGML_LOG_LEVEL_ERROR);

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "llama-ext.h"
+#include "breakdown.h"
 
 struct bm_project {
     llama_model * model;
@@ -39,26 +39,8 @@ void bm_project_free(bm_project * p) {
     delete p;
 }
 
-// The function has C++ linkage, so it is looked up by its mangled name.
-static llama_memory_breakdown breakdown(const llama_context * ctx, bool & found) {
-    using fn = llama_memory_breakdown (*)(const llama_context *);
-    static const fn get = (fn) dlsym(RTLD_DEFAULT, "_Z26llama_get_memory_breakdownPK13llama_context");
-    found = get != nullptr;
-    return found ? get(ctx) : llama_memory_breakdown{};
-}
-
 static llama_context * open_context(bm_project * p, bm_project_params params) {
-    llama_context_params cp = llama_context_default_params();
-    cp.n_ctx = params.n_ctx;
-    cp.n_batch = params.n_batch;
-    cp.n_ubatch = params.n_ubatch;
-    cp.flash_attn_type = (llama_flash_attn_type) params.flash_attn;
-    cp.type_k = (ggml_type) params.type_k;
-    cp.type_v = (ggml_type) params.type_v;
-    cp.op_offload = p->offload;
-    cp.n_outputs_max = 1; // as the session opens its context
-    cp.no_perf = true;
-    return llama_init_from_model(p->model, cp);
+    return llama_init_from_model(p->model, bm_context_params_of(params, p->offload));
 }
 
 int bm_project_nodes(bm_project * p, bm_project_params params) {
@@ -85,7 +67,7 @@ int bm_project_nodes(bm_project * p, bm_project_params params) {
 int bm_context_memory(const llama_context * ctx, bm_project_row * rows, int most) {
     bool found = false;
     std::map<std::string, bm_project_row> sum;
-    for (const auto & [buft, mem] : breakdown(ctx, found)) {
+    for (const auto & [buft, mem] : bm_breakdown(ctx, found)) {
         ggml_backend_dev_t dev = ggml_backend_buft_is_host(buft) ? nullptr : ggml_backend_buft_get_device(buft);
         const std::string name = dev ? ggml_backend_dev_name(dev) : "";
         bm_project_row & row = sum[name];
