@@ -93,10 +93,7 @@ func (s *Session) resolve() error {
 	if c.ThreadsBatch == 0 {
 		c.ThreadsBatch = c.Threads
 	}
-	if c.UBatchSize == 0 {
-		c.UBatchSize = 512
-	}
-	c.UBatchSize = min(c.UBatchSize, c.CtxSize)
+	c.UBatchSize = min(c.UBatch(), c.CtxSize)
 	if c.BatchSize == 0 {
 		c.BatchSize = c.CtxSize
 	}

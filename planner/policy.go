@@ -1,5 +1,7 @@
 package planner
 
+import "github.com/bmoe/bmoe/planner/config"
+
 // Policy holds every number of the planner that is a choice and not a
 // measurement. A decision that turns on one is printed as [policy].
 type Policy struct {
@@ -64,7 +66,7 @@ func DefaultPolicy() Policy {
 		MarginKill: 0.15, MarginCompress: 0.10, MarginSwap: 0.08, MarginNone: 0.08, MarginUnknown: 0.10,
 		LockMargin:   0.05,
 		FitsAirRatio: 0.25, CacheMinBytes: 256 << 20, LaneTolerance: 0.05, SpreadWide: 0.15,
-		ComputeShareMax: 0.10, UBatchMin: 128, UBatchDefault: 512,
+		ComputeShareMax: 0.10, UBatchMin: 128, UBatchDefault: config.DefaultUBatch,
 		MinBackendWin: 1.25, NMSEMax: 5e-4,
 		HitSlope: 1, HitLo: 1, HitHi: 4, MinSpread: 0.05, PriorRuns: 3,
 	}

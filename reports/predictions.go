@@ -33,17 +33,10 @@ var quantities = []quantity{
 	{"hit rate", func(p *planner.Prediction) planner.Estimate { return p.HitRate }, func(r *record.Run) float64 { return r.Measured.HitRate }, func(x float64) string { return percent(x) + " %" }},
 }
 
-// defaultPass is the width of a pass where no ubatch is set, as llama.cpp's.
-const defaultPass = 512
-
 // prefillOfWholePass is the prompt's rate where the prompt filled a pass: that is
 // what a plan predicts, and a prompt of ten words is another thing.
 func prefillOfWholePass(r *record.Run) float64 {
-	width := r.Config.UBatchSize
-	if width == 0 {
-		width = defaultPass
-	}
-	if r.Measured.PromptTokens < int64(width) {
+	if r.Measured.PromptTokens < int64(r.Config.UBatch()) {
 		return 0
 	}
 	return r.Measured.PrefillTokensPerS

@@ -57,11 +57,7 @@ func Place(ctx context.Context, m *model.Model, c config.Config, names []string)
 		}
 		margins[i] = fitMargin(info.Free)
 	}
-	width := c.UBatchSize
-	if width == 0 {
-		width = 512
-	}
-	width = min(width, c.CtxSize)
+	width := min(c.UBatch(), c.CtxSize)
 	f, err := llama.Fit(m.Shards[0], m.Layers, llama.ContextParams{
 		Ctx: c.CtxSize, Batch: max(c.BatchSize, width), UBatch: width,
 		FlashAttn: c.FlashAttn, TypeK: c.CacheTypeK, TypeV: c.CacheTypeV,

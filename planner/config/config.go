@@ -12,6 +12,17 @@ package config
 // planner, the engine) to choose.
 const Auto = -1
 
+// DefaultUBatch is llama.cpp's width of a prompt's graph, tokens.
+const DefaultUBatch = 512
+
+// UBatch is the width of a prompt's graph, tokens, before the context bounds it.
+func (c *Config) UBatch() int {
+	if c.UBatchSize == 0 {
+		return DefaultUBatch
+	}
+	return c.UBatchSize
+}
+
 // Config is a run's resolved knobs. Sizes named *MB are MiB, as the flags say.
 type Config struct {
 	// Model and input.

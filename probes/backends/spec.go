@@ -73,7 +73,7 @@ func denseShape(m *model.Model) (device.Shape, bool) {
 // half of it, llama.cpp's default, and the one that was asked for.
 func widths(c config.Config) []int64 {
 	ctx := int64(c.CtxSize)
-	all := []int64{ctx, max(1, ctx/2), min(ctx, 512)}
+	all := []int64{ctx, max(1, ctx/2), min(ctx, config.DefaultUBatch)}
 	if c.UBatchSize > 0 {
 		all = append(all, min(ctx, int64(c.UBatchSize)))
 	}
