@@ -200,7 +200,7 @@ func (p *Profile) observeResident(runs []Observation) {
 			continue
 		}
 		st := p.pricing(r.Config)
-		if t := st.residentTerms(st.residentRate()); t.known {
+		if t := st.residentTerms(); t.known {
 			over = append(over, r.DecodeSPerToken-t.total())
 		}
 	}

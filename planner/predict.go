@@ -45,24 +45,23 @@ func (st *planning) predictStream(pr *Prediction) {
 		hitBrief(pr.HitRate),
 		pr.HitRate.Basis)
 	packed := st.repacked()
-	w := st.weightRate(packed)
-	point := st.streamTerms(1-pr.HitRate.Point, w, packed)
+	price := func() terms {
+		t := st.streamTerms(1-pr.HitRate.Point, st.weightRate(packed), packed)
+		t.fill = st.fillSeconds(st.cache.bytes, int64(st.cfg.Predict-1))
+		return t
+	}
+	point := price()
 	if !point.known {
 		pr.DecodeSPerToken.Basis = "no price: owed " + point.missing
 		return
 	}
-	point.fill = st.fillSeconds(st.cache.bytes, int64(st.cfg.Predict-1))
 	best, worst := point, point
 	best.miss, worst.miss = 1-pr.HitRate.Hi, 1-pr.HitRate.Lo
 	pr.DecodeSPerToken = st.decodeEstimate(point, best, worst)
 	pr.Dominant = point.dominant()
 	pr.Terms = st.priceTerms(point)
 	pr.PrefillTokensPerS = st.predictPrefill(pr, packed)
-	st.noteCorrections(point, func() terms {
-		t := st.streamTerms(point.miss, w, packed)
-		t.fill = st.fillSeconds(st.cache.bytes, int64(st.cfg.Predict-1))
-		return t
-	})
+	st.noteCorrections(point, price)
 	st.notePromptCorrection(pr.PrefillTokensPerS)
 }
 
@@ -82,7 +81,7 @@ func (st *planning) missBytes(h Estimate) Estimate {
 
 func (st *planning) predictResident(pr *Prediction) {
 	packed := st.repacked()
-	t := st.residentTerms(st.residentRate())
+	t := st.residentTerms()
 	if !t.known {
 		pr.DecodeSPerToken.Basis = "no price: owed " + t.missing
 		return
@@ -90,7 +89,7 @@ func (st *planning) predictResident(pr *Prediction) {
 	pr.DecodeSPerToken = st.decodeEstimate(t, t, t)
 	pr.Dominant = t.dominant()
 	pr.PrefillTokensPerS = st.predictPrefill(pr, packed)
-	st.noteCorrections(t, func() terms { return st.residentTerms(st.residentRate()) })
+	st.noteCorrections(t, st.residentTerms)
 	st.notePromptCorrection(pr.PrefillTokensPerS)
 }
 

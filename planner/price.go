@@ -144,7 +144,8 @@ func (st *planning) graphOverhead() float64 {
 }
 
 // residentTerms prices a token of a model that is held whole.
-func (st *planning) residentTerms(w float64) terms {
+func (st *planning) residentTerms() terms {
+	w := st.residentRate()
 	t := terms{over: st.graphOverhead() + st.p.Overheads.Resident.Or(0)}
 	if w <= 0 {
 		t.missing = "the one-token matmul on the host"
@@ -172,25 +173,24 @@ func (st *planning) mappedTerms() terms {
 	return t
 }
 
-// residentRate is the rate a resident or mapped run multiplies weights at:
-// llama.cpp repacks on its own unless it is told not to.
-func (st *planning) residentRate() float64 {
+// residentPacked reports whether a resident or mapped run multiplies repacked
+// weights: stock llama.cpp repacks, and residentRepack turns it off where it
+// loses.
+func (st *planning) residentPacked() bool {
 	plain := st.p.Host.Narrow.Or(0)
 	packed, ok := st.p.Host.NarrowRepack.Get()
-	if !ok || st.cfg.Repack == "off" {
-		return plain
+	if !ok || st.cfg.Repack == "off" || packed == plain {
+		return false
 	}
-	if !st.pinned("repack") {
-		return max(plain, packed) // residentRepack turns it off where it loses
-	}
-	return packed
+	return st.pinned("repack") || packed > plain
 }
 
-// residentPacked reports whether a resident or mapped run multiplies repacked
-// weights.
-func (st *planning) residentPacked() bool {
-	packed, ok := st.p.Host.NarrowRepack.Get()
-	return ok && st.residentRate() == packed && packed != st.p.Host.Narrow.Or(0)
+// residentRate is the rate it multiplies them at.
+func (st *planning) residentRate() float64 {
+	if st.residentPacked() {
+		return st.p.Host.NarrowRepack.Value
+	}
+	return st.p.Host.Narrow.Or(0)
 }
 
 // weightRate is the rate the host multiplies weights at, one token wide, with

@@ -42,7 +42,7 @@ func (p *Profile) priced(r Observation) (float64, bool) {
 		return t.total(), t.known && t.total() > 0
 	}
 	st := p.pricing(r.Config)
-	t := st.residentTerms(st.residentRate())
+	t := st.residentTerms()
 	return t.total(), t.known && t.total() > 0
 }
 
