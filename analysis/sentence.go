@@ -68,12 +68,13 @@ func (e Effect) account() string {
 	default:
 		span = signed(e.Lo) + " to " + signed(e.Hi)
 	}
-	return fmt.Sprintf("%s CI %s, %s", Level(e.Level), span, pairs(e.N))
+	return fmt.Sprintf("%s CI %s, %s", Level(e.Level), span, Count(e.N, "pair"))
 }
 
-func pairs(n int) string {
+// Count is a number with its noun, which takes an s when it is not one.
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 pair"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d pairs", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }

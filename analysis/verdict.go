@@ -78,7 +78,7 @@ func (e Effect) tooFew() string {
 		need++
 	}
 	return fmt.Sprintf("%s can give a %s interval at most; %d are the fewest for %s",
-		pairs(e.N), Level(e.Level), need, Level(e.Want))
+		Count(e.N, "pair"), Level(e.Level), need, Level(e.Want))
 }
 
 // dissent says that the sign count, which assumes less, does not show what the

@@ -161,7 +161,7 @@ func (q *Question) enoughPairs() string {
 		return ""
 	}
 	what := fmt.Sprintf("%s cannot decide %s at %s: %d are the fewest that can",
-		count(q.Pairs, unit), count(m, "comparison"), analysis.Level(1-q.Alpha), need)
+		analysis.Count(q.Pairs, unit), analysis.Count(m, "comparison"), analysis.Level(1-q.Alpha), need)
 	if q.ExactPairs {
 		return what + "; kept as asked, so expect undecided"
 	}
@@ -182,7 +182,7 @@ func (q *Question) detectable() []string {
 	}
 	q.Terms.MDE = analysis.Ratio(mde)
 	notes := []string{fmt.Sprintf("%s find an effect of %.1f %% with 80 %% power at %s between like runs (%s)",
-		count(n, "pair"), 100*q.Terms.MDE, fmt.Sprintf("%.1f %% noise", 100*q.Terms.NoiseSD), q.Terms.NoiseSource)}
+		analysis.Count(n, "pair"), 100*q.Terms.MDE, fmt.Sprintf("%.1f %% noise", 100*q.Terms.NoiseSD), q.Terms.NoiseSource)}
 	if q.Band != nil && (q.Band.Hi-q.Band.Lo)/2 < mde {
 		notes = append(notes, fmt.Sprintf("the predicted band, %s, is narrower than that: it is not likely to be confirmed; give more --pairs or a wider band", BandWords(*q.Band)))
 	}
@@ -221,11 +221,4 @@ func (q *Question) words() (question, falsifier string) {
 		return question, "the interval of the effect lies within the margin, or on the other side of no difference"
 	}
 	return question, "the interval of the effect lies wholly outside the predicted band, " + BandWords(*q.Band)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -99,16 +99,8 @@ func learnFit(runs []record.StoredRun, p *planner.Profile, of string) bool {
 			f.K = h.Value
 		}
 	}
-	p.Hits.Fit = planner.MeasuredFact(f, 0, fmt.Sprintf("from %s of %s on %s", count(len(ids), "run"), of, count(len(machines), "machine")))
+	p.Hits.Fit = planner.MeasuredFact(f, 0, fmt.Sprintf("from %s of %s on %s", analysis.Count(len(ids), "run"), of, analysis.Count(len(machines), "machine")))
 	return true
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // learnCosts hands the planner the runs of this build on this machine.
@@ -191,7 +183,7 @@ func learnCurves(ctx context.Context, store *results.Store, id string, m *model.
 		curves = append(curves, c)
 	}
 	if len(curves) > 0 {
-		p.Hits.Curves = planner.MeasuredFact(curves, 0, "from "+count(most, "recorded routing"))
+		p.Hits.Curves = planner.MeasuredFact(curves, 0, "from "+analysis.Count(most, "recorded routing"))
 	}
 	return nil
 }

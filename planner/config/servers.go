@@ -5,13 +5,28 @@ import (
 	"strings"
 )
 
-// servers checks a list of RPC servers. One that is named twice would be two
-// devices with one memory between them.
-func servers(text string) (ok bool, want string) {
+// Servers are the addresses of a list of RPC servers, in its order.
+func Servers(list string) []string {
+	var out []string
+	for at := range strings.SplitSeq(list, ",") {
+		if at = strings.TrimSpace(at); at != "" {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// checkServers checks a list of RPC servers. One that is named twice would be
+// two devices with one memory between them.
+func checkServers(text string) (ok bool, want string) {
 	const form = "host:port[,host:port]"
+	list := Servers(text)
+	if len(list) != strings.Count(text, ",")+1 {
+		return false, form
+	}
 	seen := map[string]bool{}
-	for at := range strings.SplitSeq(text, ",") {
-		at = strings.ToLower(strings.TrimSpace(at))
+	for _, at := range list {
+		at = strings.ToLower(at)
 		i := strings.LastIndex(at, ":")
 		if i <= 0 {
 			return false, form

@@ -68,7 +68,7 @@ var table = []Param{
 	{Name: "prefill-best-effort", Kind: Bool, Group: GroupDevice, Help: "fall back to the host when the prefill device cannot be set up", pointer: func(c *Config) any { return &c.PrefillBestEffort }},
 	{Name: "prefill-min-tokens", Kind: Int, Min: 1, Max: 1 << 24, Unit: "tokens", Group: GroupDevice, Help: "narrowest prompt handed to the prefill device", pointer: func(c *Config) any { return &c.PrefillMinTokens }},
 	{Name: "prefill-verify", No: "no-prefill-verify", Kind: Bool, Group: GroupDevice, Help: "compare the prefill device with the host on this model before using it", pointer: func(c *Config) any { return &c.PrefillVerify }},
-	{Name: "rpc", Kind: String, Group: GroupDevice, Help: "llama.cpp RPC servers, host:port[,host:port]: their devices are RPC0 and on", want: servers, pointer: func(c *Config) any { return &c.RPC }},
+	{Name: "rpc", Kind: String, Group: GroupDevice, Help: "llama.cpp RPC servers, host:port[,host:port]: their devices are RPC0 and on", want: checkServers, pointer: func(c *Config) any { return &c.RPC }},
 	{Name: "rpc-mb", Kind: Int, Min: 0, Max: 1 << 30, Unit: "MiB", Group: GroupDevice, Help: "most memory to use on each RPC server (0: what it reports)", pointer: func(c *Config) any { return &c.RPCMB }},
 	{Name: "gpu-layers", Dash: "ngl", Alias: "n-gpu-layers", Kind: Int, Min: 0, Max: 1 << 20, Unit: "layers", Group: GroupDevice, Help: "layers placed on devices", pointer: func(c *Config) any { return &c.GPULayers }},
 	{Name: "device-split", Kind: String, Group: GroupDevice, Help: "layers on each device, NAME=N[,NAME=N]", pointer: func(c *Config) any { return &c.DeviceSplit }},

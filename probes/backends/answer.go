@@ -93,7 +93,7 @@ func ask(ctx context.Context, m *model.Model, cfg config.Config, name string) (*
 func serverDevice(name string) bool { return strings.HasPrefix(name, device.RPC) }
 
 func findRemote(ctx context.Context, cfg config.Config, name string) (*device.Remote, error) {
-	if len(endpoints(cfg.RPC)) == 0 {
+	if len(config.Servers(cfg.RPC)) == 0 {
 		return nil, fmt.Errorf("no device is called %q: name its server with --rpc", name)
 	}
 	r, err := device.FindRemote(ctx, cfg.RPC, cfg.RPCMB, name)
@@ -150,17 +150,6 @@ func threads(h *probes.Host, cfg config.Config) int {
 	}
 	cores := int(h.Cores().Physical.Or(1))
 	return max(1, min(cores, runtime.NumCPU())) // NumCPU: those this process may use
-}
-
-// endpoints splits a --rpc list.
-func endpoints(list string) []string {
-	var out []string
-	for at := range strings.SplitSeq(list, ",") {
-		if at = strings.TrimSpace(at); at != "" {
-			out = append(out, at)
-		}
-	}
-	return out
 }
 
 // args start a child for a device, which is told of its own server only: it

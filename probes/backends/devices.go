@@ -25,7 +25,7 @@ func (e *Engine) Devices(ctx context.Context, m *model.Model, cfg config.Config)
 		}
 	}
 	servers := 0
-	for _, at := range endpoints(cfg.RPC) {
+	for _, at := range config.Servers(cfg.RPC) {
 		found := e.server(ctx, m, cfg, at, servers)
 		servers += len(found)
 		out = append(out, found...)

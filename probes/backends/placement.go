@@ -51,7 +51,7 @@ func usable(devices []planner.Device, cfg config.Config) (names []string, own ma
 		}
 	}
 	var alive []string
-	for _, at := range endpoints(cfg.RPC) {
+	for _, at := range config.Servers(cfg.RPC) {
 		if !dead[at] {
 			alive = append(alive, at)
 		}

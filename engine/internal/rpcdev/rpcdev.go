@@ -5,12 +5,12 @@ package rpcdev
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
 	"github.com/bmoe/bmoe/engine/internal/rpclink"
+	"github.com/bmoe/bmoe/planner/config"
 )
 
 // Server is one registered RPC server. llama.cpp keeps a registration for the
@@ -37,10 +37,7 @@ func Connect(ctx context.Context, list string, maxBytes int64) []*Server {
 	mu.Lock()
 	defer mu.Unlock()
 	var out []*Server
-	for at := range strings.SplitSeq(list, ",") {
-		if at = strings.TrimSpace(at); at == "" {
-			continue
-		}
+	for _, at := range config.Servers(list) {
 		s, err := connect(ctx, at, maxBytes)
 		if err != nil {
 			s = &Server{Err: err}
