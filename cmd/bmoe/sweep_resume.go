@@ -23,6 +23,9 @@ var designFlags = []string{
 
 // resume goes on with a registered experiment.
 func (s *sweeper) resume(ctx context.Context) error {
+	if err := mustExist(s.app.dbPath); err != nil {
+		return usageError{fmt.Errorf("--resume: %w", err), "give --db the path that the sweep was started with"}
+	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}

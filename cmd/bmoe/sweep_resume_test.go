@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -138,5 +140,51 @@ func TestSweepInterrupted(t *testing.T) {
 	code, _, stderr = runBmoe(t, strings.Fields(m[1])...)
 	if code != exitOK || !strings.Contains(stderr, "already concluded") {
 		t.Errorf("resumed again: exit %d, %s", code, stderr)
+	}
+}
+
+// A sweep whose runs are all stored, but which died before its verdict was, is
+// found by --resume and concluded without another run.
+func TestSweepThatLacksOnlyItsVerdictIsConcluded(t *testing.T) {
+	model, whole := sweepBench(t, "")
+	want := sweepJSON(t, "-m", model, "--db", whole, "--lever", "io-threads", "--values", "1,2", "--pairs", "6", "--warmup", "0")
+	e, runs := storedRuns(t, whole)
+	db := filepath.Join(filepath.Dir(whole), "died.db")
+	storeWithoutVerdict(t, db, e, runs)
+	if code, stdout, stderr := runBmoe(t, "experiments", "list", "--db", db); code != exitOK || strings.Contains(stdout, "[better]") {
+		t.Fatalf("exit %d, %s%s: nothing was tested", code, stdout, stderr)
+	}
+	code, stdout, stderr := runBmoe(t, "sweep", "--resume", "--json", "--db", db)
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	var got sweepDocument
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want.Comparisons, got.Comparisons); d != "" || got.ExperimentID != want.ExperimentID {
+		t.Errorf("%s is concluded as %s, not %s: %s", db, got.ExperimentID, want.ExperimentID, d)
+	}
+	if _, after := storedRuns(t, db); len(after) != len(runs) {
+		t.Errorf("%d runs are stored, %d were", len(after), len(runs))
+	}
+	checkRecomputed(t, db)
+}
+
+func storeWithoutVerdict(t *testing.T, db string, e record.Experiment, runs []record.StoredRun) {
+	t.Helper()
+	s, err := results.Open(t.Context(), db, results.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := results.Conductor{Store: s}
+	if err := c.SaveExperiment(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		if err := c.SaveRun(t.Context(), r.Run, e.ID, r.Slot, r.Attempt); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -261,6 +261,9 @@ func TestSweepProgressHidesTheEffect(t *testing.T) {
 
 func TestSweepRefuses(t *testing.T) {
 	model, db := sweepBench(t, "")
+	if e, _ := storedRuns(t, db); e.ID != "" { // an empty ledger, for --resume
+		t.Fatal("the ledger is not empty")
+	}
 	for _, c := range []struct {
 		args string
 		want string
