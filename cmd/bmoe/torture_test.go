@@ -14,9 +14,12 @@ import (
 	"time"
 )
 
+const allParts = "kills,starve,runs,clock,sweeps"
+
 var (
 	tortureKills  = flag.Int("kills", 500, "signals sent in all")
-	tortureFaults = flag.Int("faults", 12, "times each other fault is tried; a quarter as often where it disturbs sweeps")
+	tortureFaults = flag.Int("faults", 12, "times each other fault is tried; half as often where it disturbs sweeps or the clock")
+	tortureParts  = flag.String("parts", allParts, "what is done; the table keeps its rows of the other parts")
 	tortureSeed   = flag.Uint64("torture-seed", 1, "seed of the moments and signals")
 	tortureOut    = flag.String("table", "", "markdown file whose generated region is rewritten")
 )
@@ -30,34 +33,58 @@ type outcome struct {
 // TestTorture kills and starves the built program and checks its ledger after
 // each blow. `make torture` runs it.
 func TestTorture(t *testing.T) {
-	var rows []*outcome
-	add := func(done ...*outcome) {
-		for _, o := range done {
+	n, half := *tortureFaults, *tortureFaults/2
+	parts := map[string]func() []*outcome{
+		"kills":  func() []*outcome { return killed(t, *tortureKills) },
+		"starve": func() []*outcome { return starved(newRack(t, *tortureSeed+10), n) },
+		"runs":   func() []*outcome { return newRack(t, *tortureSeed+11).faultyRuns(n) },
+		"clock":  func() []*outcome { return newRack(t, *tortureSeed+12).clockBack(half) },
+		"sweeps": func() []*outcome { return newRack(t, *tortureSeed+13).faultySweeps(half) },
+	}
+	var all []*outcome
+	write := func(rows []*outcome, keep bool) {
+		if *tortureOut == "" {
+			return
+		}
+		if err := writeTable(filepath.Join("..", "..", *tortureOut), rows, keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range strings.SplitSeq(*tortureParts, ",") {
+		part, ok := parts[name]
+		if !ok {
+			t.Fatalf("-parts %q: there is no part %q", *tortureParts, name)
+		}
+		began, rows := time.Now(), part()
+		for _, o := range rows {
 			t.Logf("%s: %d of %d", o.what, o.survived, o.tried)
 			if o.survived != o.tried {
 				t.Errorf("%s: %d of %d survived", o.what, o.survived, o.tried)
 			}
 		}
-		rows = append(rows, done...)
+		t.Logf("%s took %v", name, time.Since(began).Round(time.Second))
+		write(rows, true) // what was done stays, should a later part not end
+		all = append(all, rows...)
 	}
-	third := (*tortureKills + 2) / 3
+	if *tortureParts == allParts {
+		write(all, false)
+	}
+}
+
+func killed(t *testing.T, n int) (rows []*outcome) {
+	third := (n + 2) / 3
 	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
 		r := newRack(t, *tortureSeed+uint64(i))
-		add(r.killSweeps(sig, third/3))
-		add(r.killRuns(sig, third-third/3))
+		rows = append(rows, r.killSweeps(sig, third/3), r.killRuns(sig, third-third/3))
 	}
-	r, n := newRack(t, *tortureSeed+10), *tortureFaults
+	return rows
+}
+
+func starved(r *rack, n int) (rows []*outcome) {
 	for _, fault := range []func(int) *outcome{r.fullDisk, r.modelDeleted, r.tightened, r.together} {
-		add(fault(n))
+		rows = append(rows, fault(n))
 	}
-	add(r.faultyRuns(n)...)
-	add(r.clockBack(n / 2)...)
-	add(r.faultySweeps(n / 2)...)
-	if *tortureOut != "" {
-		if err := writeTable(*tortureOut, rows); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return rows
 }
 
 func (o *outcome) count(t *testing.T, err error) {
@@ -185,25 +212,4 @@ func signalName(s syscall.Signal) string {
 		return "SIGTERM"
 	}
 	return "SIGINT"
-}
-
-// writeTable rewrites the region of the table in a document.
-func writeTable(path string, rows []*outcome) error {
-	const begin, end = "<!-- torture:begin -->\n", "<!-- torture:end -->"
-	raw, err := os.ReadFile(filepath.Join("..", "..", path))
-	if err != nil {
-		return err
-	}
-	head, rest, ok1 := strings.Cut(string(raw), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok1 || !ok2 {
-		return fmt.Errorf("%s has no region %s", path, strings.TrimSpace(begin))
-	}
-	var b strings.Builder
-	b.WriteString(head + begin + "| what was done | survived means | tried | survived |\n|---|---|---:|---:|\n")
-	for _, o := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %d | %d |\n", o.what, o.survives, o.tried, o.survived)
-	}
-	b.WriteString(end + tail)
-	return os.WriteFile(filepath.Join("..", "..", path), []byte(b.String()), 0o644)
 }
