@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 type placement struct {
 	first int // layer on a device
 	devs  []llama.Device
+	names []string // of the devices, as this run calls them
 	split []float32
 	links []*rpclink.Link
 	host  []*regexp.Regexp // tensors of those layers that stay with the host
@@ -70,6 +72,7 @@ func (p *placement) readOverrides(text string) error {
 
 // readSplit takes the devices and each one's count of layers.
 func (p *placement) readSplit(ctx context.Context, s *Session) error {
+	placed := 0
 	for _, part := range strings.Split(s.cfg.DeviceSplit, ",") {
 		name, count, ok := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.Atoi(count)
@@ -80,8 +83,15 @@ func (p *placement) readSplit(ctx context.Context, s *Session) error {
 		if err != nil {
 			return fmt.Errorf("--device-split: %w", err)
 		}
-		p.add(dev, link)
+		if slices.Contains(p.names, name) {
+			return fmt.Errorf("--device-split %s: %s is named twice; give each device one count", s.cfg.DeviceSplit, name)
+		}
+		p.add(name, dev, link)
 		p.split = append(p.split, float32(n))
+		placed += n
+	}
+	if want := min(s.cfg.GPULayers, s.layout.Layers+1); placed != want {
+		return fmt.Errorf("--device-split %s: it counts %d layers, --gpu-layers places %d (the output is one); make the two agree", s.cfg.DeviceSplit, placed, want)
 	}
 	return nil
 }
@@ -94,7 +104,7 @@ func (p *placement) all(ctx context.Context, s *Session) error {
 			return srv.Err
 		}
 		for _, d := range srv.Devices {
-			p.add(d, srv.Link)
+			p.add(rpcdev.Name(len(p.devs)), d, srv.Link)
 		}
 	}
 	infos, err := llama.Devices()
@@ -107,7 +117,7 @@ func (p *placement) all(ctx context.Context, s *Session) error {
 			if err != nil {
 				return err
 			}
-			p.add(d, nil)
+			p.add(infos[i].Name, d, nil)
 		}
 	}
 	if len(p.devs) == 0 {
@@ -116,8 +126,8 @@ func (p *placement) all(ctx context.Context, s *Session) error {
 	return nil
 }
 
-func (p *placement) add(d llama.Device, link *rpclink.Link) {
-	p.devs = append(p.devs, d)
+func (p *placement) add(name string, d llama.Device, link *rpclink.Link) {
+	p.devs, p.names = append(p.devs, d), append(p.names, name)
 	if link != nil {
 		p.links = append(p.links, link)
 	}

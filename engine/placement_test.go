@@ -76,6 +76,9 @@ func TestPlacementErrors(t *testing.T) {
 		{func(c *config.Config) { c.OverrideTensor = "(=CPU" }, "--override-tensor"},
 		{func(c *config.Config) { c.DeviceSplit = "RPC0" }, "NAME=LAYERS"},
 		{func(c *config.Config) { c.DeviceSplit = "RPC7=2" }, "RPC7"},
+		{func(c *config.Config) { c.DeviceSplit = "RPC0=1,RPC0=1" }, "RPC0 is named twice"},
+		{func(c *config.Config) { c.DeviceSplit = "RPC0=3" }, "counts 3 layers, --gpu-layers places 2"},
+		{func(c *config.Config) { c.GPULayers, c.DeviceSplit = 99, "RPC0=2" }, "--gpu-layers places 4"},
 		{func(c *config.Config) { c.GPULayers, c.DeviceSplit = 0, "RPC0=2" }, "--gpu-layers"},
 		{func(c *config.Config) { c.GPULayers = 4 }, "--no-moe-stream"},
 	}

@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/bmoe/bmoe/engine/counters"
-	"github.com/bmoe/bmoe/engine/device"
 )
 
 // reserved counts what llama.cpp holds, by whose memory it is. Where the build
@@ -26,26 +23,28 @@ func (s *Session) reserved(c *counters.Counters) {
 	}
 }
 
-// Compare sets what the capacity fitter projected for devices and for the
-// host's buffers against what the session has reserved, one line each.
-func (s *Session) Compare(p *device.Placement) []string {
-	c := s.Counters()
-	var projected int64
-	for _, d := range p.Shares {
-		projected += d.Model + d.Context + d.Compute
+// Reserved is what llama.cpp holds on each device that layers are placed on,
+// bytes: their weights, context and buffers. It is nil where none are placed or
+// the build does not tell.
+func (s *Session) Reserved() map[string]int64 {
+	if s.ctx == nil || s.placed == nil {
+		return nil
 	}
-	return []string{
-		against("devices", projected, c.DeviceReservedBytes),
-		against("the host's context", p.HostContext, c.HostContextBytes),
-		against("the host's buffers", p.HostCompute, c.HostComputeBytes),
+	rows, err := s.ctx.Memory()
+	if err != nil {
+		return nil
 	}
-}
-
-func against(what string, projected, reserved int64) string {
-	const mib = 1 << 20
-	off := ""
-	if projected > 0 {
-		off = fmt.Sprintf(" (%+.1f %%)", 100*float64(reserved-projected)/float64(projected))
+	out := map[string]int64{}
+	for i, d := range s.placed.devs {
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		for _, r := range rows {
+			if r.Device == info.Name {
+				out[s.placed.names[i]] += r.Model + r.Context + r.Compute
+			}
+		}
 	}
-	return fmt.Sprintf("%s: %.1f MiB projected, %.1f MiB reserved%s", what, float64(projected)/mib, float64(reserved)/mib, off)
+	return out
 }

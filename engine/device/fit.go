@@ -26,9 +26,15 @@ type Share struct {
 	Total   int64  `json:"total"`
 }
 
-// Placement is the capacity fitter's answer, made fit for streaming.
+// Bytes is all that the placement holds there.
+func (s *Share) Bytes() int64 { return s.Model + s.Context + s.Compute }
+
+// Placement is the capacity fitter's answer, made fit for streaming. Sizes are
+// those of the placement as it is given here, which may hold less on devices
+// than the fitter's own.
 type Placement struct {
 	GPULayers   int     `json:"gpu_layers"`
+	Width       int     `json:"width"` // tokens of the widest graph it has room for
 	Shares      []Share `json:"shares"`
 	Overrides   string  `json:"overrides,omitempty"` // as --override-tensor takes it
 	HostExperts int64   `json:"host_experts"`        // bytes of routed experts left on the host
@@ -38,9 +44,23 @@ type Placement struct {
 	SplitFFN    bool    `json:"split_ffn"` // a layer's experts were divided, and all brought to the host
 }
 
+// Split is each device's count of layers, as --device-split takes it.
+func (p *Placement) Split() string {
+	var parts []string
+	for i := range p.Shares {
+		parts = append(parts, fmt.Sprintf("%s=%d", p.Shares[i].Device, p.Shares[i].Layers))
+	}
+	return strings.Join(parts, ",")
+}
+
 // fitMargin is what is left free of a device: llama.cpp's own gibibyte, less on
 // a device on which that would be much.
 func fitMargin(free int64) int64 { return min(1<<30, free/8) }
+
+// streamWidth is the width that a placement has room for when experts are left
+// to stream: each pass of a prompt reads them again, and few prompts are
+// longer. A still wider graph would take the room of layers.
+const streamWidth = 2048
 
 // Place asks llama.cpp's capacity fitter where the layers of a model fit, on
 // the named devices; with none named, on all that the configuration gives.
@@ -57,19 +77,85 @@ func Place(ctx context.Context, m *model.Model, c config.Config, names []string)
 		}
 		margins[i] = fitMargin(info.Free)
 	}
-	width := min(c.UBatch(), c.CtxSize)
-	f, err := llama.Fit(m.Shards[0], m.Layers, llama.ContextParams{
+	f := &fitting{m, c, devs, known, margins}
+	p, err := f.at(min(c.UBatch(), c.CtxSize))
+	if err != nil || c.UBatchSize > 0 || p.HostExperts == 0 || c.CtxSize <= p.Width {
+		return p, err
+	}
+	return f.at(min(streamWidth, c.CtxSize))
+}
+
+// fitting is what stays the same from width to width.
+type fitting struct {
+	m       *model.Model
+	c       config.Config
+	devs    []llama.Device
+	known   []string
+	margins []int64
+}
+
+// at fits the model with graphs of that many tokens.
+func (x *fitting) at(width int) (*Placement, error) {
+	c := &x.c
+	params := llama.ContextParams{
 		Ctx: c.CtxSize, Batch: max(c.BatchSize, width), UBatch: width,
 		FlashAttn: c.FlashAttn, TypeK: c.CacheTypeK, TypeV: c.CacheTypeV,
-	}, devs, margins)
+	}
+	f, err := llama.Fit(x.m.Shards[0], x.m.Layers, params, x.devs, x.margins)
 	if err != nil {
 		return nil, err
 	}
-	p := &Placement{GPULayers: f.GPULayers, HostContext: f.Host.Context, HostCompute: f.Host.Compute}
-	for i, r := range f.Devices {
-		p.Shares = append(p.Shares, Share{known[i], r.Layers, r.Model, r.Context, r.Compute, r.Free, r.Total})
+	p := &Placement{GPULayers: f.GPULayers, Width: width}
+	if err := p.settle(x.m, f.Patterns); err != nil {
+		return nil, err
 	}
-	return p, p.settle(m, f.Patterns)
+	layers := spread(f)
+	host, rows, err := llama.Weigh(x.m.Shards[0], params, x.devs, llama.Placing{GPULayers: f.GPULayers, Layers: layers, Host: p.hostPatterns()})
+	if err != nil {
+		return nil, err
+	}
+	p.HostContext, p.HostCompute = host.Context, host.Compute
+	for i, r := range rows {
+		s := Share{x.known[i], layers[i], r.Model, r.Context, r.Compute, f.Free[i], f.Total[i]}
+		if s.Bytes() > s.Free {
+			return nil, fmt.Errorf("the capacity fitter puts %d MiB on %s, which has %d free", s.Bytes()>>20, s.Device, s.Free>>20)
+		}
+		p.Shares = append(p.Shares, s)
+	}
+	return p, nil
+}
+
+// spread is each device's count of layers. Where everything fits the fitter
+// leaves that to llama.cpp, which divides by what is free on each.
+func spread(f *llama.Fitted) []int {
+	placed, free := 0, 0.0
+	for i := range f.Layers {
+		placed += f.Layers[i]
+		free += float64(f.Free[i])
+	}
+	if placed == f.GPULayers || free == 0 {
+		return f.Layers
+	}
+	out := make([]int, len(f.Layers))
+	for layer, i, upTo := 0, 0, float64(f.Free[0])/free; layer < f.GPULayers; layer++ {
+		for i < len(out)-1 && float64(layer)/float64(f.GPULayers) >= upTo {
+			i++
+			upTo += float64(f.Free[i]) / free
+		}
+		out[i]++
+	}
+	return out
+}
+
+// hostPatterns are the overrides without where they send to.
+func (p *Placement) hostPatterns() []string {
+	var out []string
+	for o := range strings.SplitSeq(p.Overrides, ",") {
+		if pattern, ok := strings.CutSuffix(o, "=CPU"); ok {
+			out = append(out, pattern)
+		}
+	}
+	return out
 }
 
 // choose finds the devices to fit to.
@@ -139,27 +225,9 @@ func (p *Placement) settle(m *model.Model, patterns []string) error {
 			overrides = append(overrides, fmt.Sprintf(`blk\.%d\.ffn_(up|down|gate_up|gate)_exps=CPU`, layer))
 		}
 	}
-	for i := range m.ExpertTensors {
-		t := &m.ExpertTensors[i]
-		if n := kept[t.Layer]; n > 0 && n < all[t.Layer] && !left(t.Layer, t.Name) {
-			p.shareOf(t.Layer, first).Model -= t.Bytes
-		}
-	}
 	p.Overrides = strings.Join(overrides, ",")
 	p.count(m, kept, left)
 	return nil
-}
-
-// shareOf is the device's share that a placed layer is in: devices take the
-// layers from first on in their order.
-func (p *Placement) shareOf(layer, first int) *Share {
-	end := first
-	for i := range p.Shares {
-		if end += p.Shares[i].Layers; layer < end {
-			return &p.Shares[i]
-		}
-	}
-	return &p.Shares[len(p.Shares)-1]
 }
 
 // count adds up what stays on the host.
