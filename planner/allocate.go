@@ -83,7 +83,7 @@ func (st *planning) listCandidates(a *allocation) {
 	}
 	if none > 0 {
 		first.priced, rest.priced = true, true
-		h := st.hitRate(floor).Point
+		h := st.creditedHits(floor)
 		first.per = h * none / float64(max(1, floor))
 		rest.per = (1 - h) * none / float64(max(1, full-floor))
 	}

@@ -181,6 +181,9 @@ func (p *PlacementFacts) entries() []entry {
 		{"placement.overrides", "", &p.Overrides},
 		{"placement.host-experts", bytesUnit, &p.HostExperts},
 		{"placement.host-dense", bytesUnit, &p.HostDense},
+		{"placement.host-context", bytesUnit, &p.HostContext},
+		{"placement.host-compute", bytesUnit, &p.HostCompute},
+		{"placement.width", "tokens", &p.Width},
 		{"placement.split-ffn", "", &p.SplitFFN},
 	}
 }

@@ -16,7 +16,7 @@ func (st *planning) hasCliff() bool { return cliffPolicies[st.cfg.CachePolicy] }
 
 // hitRate predicts the share of decode lookups a cache of that size serves,
 // and the share of bytes with it. The best source wins: a curve measured on this
-// model's routing, a fitted coefficient, the linear default.
+// model's routing, a fitted coefficient, what published routings showed.
 func (st *planning) hitRate(cache int64) Estimate {
 	if cache <= 0 || st.m.routed <= 0 || (st.hasCliff() && cache < st.m.cycle) {
 		return Estimate{Known: true, Basis: "no cache"}
@@ -35,13 +35,48 @@ func (st *planning) hitRate(cache int64) Estimate {
 		return Estimate{Known: true, Point: h, Lo: max(0, h-half), Hi: min(1, h+half), Basis: basis}
 	}
 	f := float64(cache) / float64(st.m.routed)
-	if fit, ok := st.p.Hits.Fit.Get(); ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
+	if fit, ok := st.hitFit(); ok {
 		return st.fittedHits(fit, f)
 	}
+	return st.typicalHits(f)
+}
+
+// typicalHits is what to expect of a model whose routing nobody looked at:
+// published routings repeat themselves, and a cache returns far more than its
+// share. The interval reaches from no repetition at all to the most seen.
+func (st *planning) typicalHits(f float64) Estimate {
+	at := func(a float64) float64 { return 1 - math.Exp(-a*f) }
 	return Estimate{
-		Known: true, Point: min(1, st.pol.HitSlope*f), Lo: min(1, st.pol.HitLo*f), Hi: min(1, st.pol.HitHi*f),
-		Basis: fmt.Sprintf("default: %.3g x the share of experts held [policy]", st.pol.HitSlope),
+		Known: true, Point: at(st.pol.HitTypical), Lo: min(st.pol.HitSlope*f, at(st.pol.HitTypical)), Hi: at(st.pol.HitMost),
+		Basis: fmt.Sprintf("this model's routing was never looked at; published ones: 1 - exp(-%.3g x the share of experts held) [policy]", st.pol.HitTypical),
 	}
+}
+
+// creditedHits is the hit rate a decision may count on. What other models
+// showed says what to expect and justifies no move: without a measurement of
+// this model's routing a cache is credited with its share of the experts alone.
+func (st *planning) creditedHits(cache int64) float64 {
+	h := st.hitRate(cache).Point
+	if h <= 0 || h >= 1 || st.hitsMeasured() {
+		return h
+	}
+	return min(h, st.pol.HitSlope*float64(cache)/st.m.pad/float64(st.m.routed))
+}
+
+// hitsMeasured reports whether earlier runs of this model or its routing say
+// what a cache returns.
+func (st *planning) hitsMeasured() bool {
+	if _, _, ok := st.curve(); ok {
+		return true
+	}
+	_, ok := st.hitFit()
+	return ok
+}
+
+// hitFit is the fitted coefficient of the policy in use.
+func (st *planning) hitFit() (HitFit, bool) {
+	fit, ok := st.p.Hits.Fit.Get()
+	return fit, ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy)
 }
 
 // fittedHits reads the fitted shape. Outside the band it was fitted in the
@@ -59,7 +94,7 @@ func (st *planning) fittedHits(fit HitFit, f float64) Estimate {
 	e := Estimate{Known: true, Point: at(fit.K), Lo: at(min(fit.K, fit.Lo)), Hi: at(max(fit.K, fit.Hi)), Basis: basis}
 	if fit.ToF > 0 && (f < fit.FromF || f > fit.ToF) {
 		e.Basis += fmt.Sprintf(", outside the band %.2f to %.2f it was fitted in", fit.FromF, fit.ToF)
-		e.Lo = min(e.Lo, st.pol.HitLo*f)
+		e.Lo = min(e.Lo, st.pol.HitSlope*f)
 	}
 	return e
 }
@@ -69,10 +104,7 @@ func (st *planning) hitProvenance() Provenance {
 	if st.cache.bytes == 0 || st.cache.bytes >= st.m.whole() {
 		return Derived
 	}
-	if _, _, ok := st.curve(); ok {
-		return Measured
-	}
-	if fit, ok := st.p.Hits.Fit.Get(); ok && fit.K > 0 && (fit.Policy == "" || fit.Policy == st.cfg.CachePolicy) {
+	if st.hitsMeasured() {
 		return Measured
 	}
 	return PolicyP

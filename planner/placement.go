@@ -24,9 +24,13 @@ func (st *planning) applyPlacement() {
 	if Ask(pl.Asked) != Yes || !ok || len(shares) == 0 || pl.GPULayers.Or(0) == 0 {
 		return
 	}
-	if why := st.placementRefusal(shares); why != "" {
+	why := st.placementRefusal(shares)
+	if left, ok := pl.HostExperts.Get(); why == "" && ok && left == 0 && st.m.moe && st.pinned("moe-stream") && st.cfg.MoeStream {
+		why = "it leaves no experts on the host, and " + flagOf("moe-stream") + " asks to stream some"
+	}
+	if why != "" {
 		st.note("placement-declined", sharesText(shares), Derived,
-			"The placement on devices is not used: "+why+".",
+			"The placement on devices is not used: "+strings.ReplaceAll(why, flagOf("moe-stream")+" asks", "the caller asks")+".",
 			fmt.Sprintf("the capacity fitter placed %d layers (%s), and %s; its placement is quoted and not applied", pl.GPULayers.Value, sharesText(shares), why))
 		return
 	}
@@ -52,6 +56,8 @@ func (st *planning) placementRefusal(shares []DeviceShare) string {
 			return "whose memory device " + s.Device + " uses was not measured"
 		case d.TotalBytes.Or(0) <= 0:
 			return "device " + s.Device + " claims memory of its own and states no size"
+		case s.Bytes > d.FreeBytes.Or(s.Bytes):
+			return fmt.Sprintf("device %s has %s free and would be given %s", s.Device, size(d.FreeBytes.Value), size(s.Bytes))
 		}
 	}
 	return ""
@@ -77,7 +83,31 @@ func (st *planning) adoptPlacement(shares []DeviceShare) {
 		st.note("placement-split-layer", "-", Derived, "A layer whose experts were divided between device and host is kept on the host.",
 			"the fitter divided one layer's experts between a device and the host; the streamer loads a layer's experts as a set, so all of that layer's experts stay on the host")
 	}
+	st.plan.Placement = &Projection{shares, pl.HostContext.Value, pl.HostCompute.Value}
+	st.placedWidth(false)
 	st.afterPlacement()
+}
+
+// placedWidth keeps graphs inside the width that the placement has room for
+// and charges the host what the fitter says is left to it: context and buffers
+// of the placed layers lie on the devices. A resident run, whose passes read
+// nothing, has that width exactly.
+func (st *planning) placedWidth(resident bool) {
+	pl := &st.p.Placement
+	width, ok := pl.Width.Get()
+	if ok && !st.pinned("ubatch") && (st.width() > width || resident && st.width() < width) {
+		st.decide("ubatch", itoa(width), Decision{
+			Provenance: Derived, Topic: "ubatch-placed",
+			Brief:  fmt.Sprintf("%d tokens per pass, for which the placement on devices has room.", width),
+			Reason: fmt.Sprintf("the devices' shares were sized for graphs of %d tokens; a wider one takes memory there that was given to layers", width),
+		})
+	}
+	if n, ok := pl.HostContext.Get(); ok {
+		st.buffers.context, st.buffers.kvFrom = n, "beside the devices', by the fitter"
+	}
+	if n, ok := pl.HostCompute.Get(); ok {
+		st.buffers.compute = n
+	}
 }
 
 // afterPlacement is the two early exits: nothing left on the host, or what is
@@ -107,7 +137,11 @@ func (st *planning) afterPlacement() {
 			"the placement leaves no routed experts on the host")
 		return
 	}
-	rest := st.m.routed + st.m.dense + st.buffers.context + st.defaultCompute()
+	compute := st.defaultCompute()
+	if pl.HostCompute.OK() {
+		compute = st.buffers.compute
+	}
+	rest := st.m.routed + st.m.dense + st.buffers.context + compute
 	if st.hold.known && rest <= st.hold.usable && !st.needsAir() {
 		st.exitResident(RegimeFits, fmt.Sprintf("What the devices leave on the host, %s, fits there, so nothing is streamed.", size(rest)),
 			fmt.Sprintf("experts left on the host %s + other weights %s + buffers are inside the %s that may be held: the classic host offload", size(st.m.routed), size(st.m.dense), size(st.hold.usable)))
@@ -118,6 +152,7 @@ func (st *planning) exitResident(regime, brief, reason string) {
 	st.plan.Regime, st.stream, st.air = regime, false, false
 	st.decide("moe-stream", "off", Decision{Provenance: Derived, Topic: regime, Brief: brief, Reason: reason})
 	st.residentWidth()
+	st.placedWidth(true)
 }
 
 func sharesText(shares []DeviceShare) string {

@@ -31,6 +31,10 @@ type Plan struct {
 	Ledger     []LedgerRow   `json:"ledger"`
 	Prediction Prediction    `json:"prediction"`
 	Reproduce  []string      `json:"reproduce"` // arguments behind `bmoe run`
+
+	// Placement is what a placement on devices was projected to hold, where one
+	// is used.
+	Placement *Projection `json:"placement,omitempty"`
 }
 
 // Decision is one line of a plan.

@@ -46,12 +46,13 @@ type Policy struct {
 	// means unmeasured, and then no group is placed on a device.
 	DeviceSplitSeconds float64 `json:"device_split_seconds"`
 
-	// HitSlope is k of the default h = min(1, k f).
+	// HitSlope is k of h = min(1, k f), the hits a decision credits a cache with
+	// that holds a share f of the experts of a model nobody measured.
 	HitSlope float64 `json:"hit_slope"`
-	// HitLo and HitHi bound that default: the lowest and the highest slope
-	// seen on record.
-	HitLo float64 `json:"hit_lo"`
-	HitHi float64 `json:"hit_hi"`
+	// HitTypical is a of h = 1 - exp(-a f), the hits such a cache is expected to
+	// return, and HitMost the largest a seen.
+	HitTypical float64 `json:"hit_typical"`
+	HitMost    float64 `json:"hit_most"`
 	// MinSpread is the smallest relative half-width of a predicted time: one
 	// sample does not make an exact number.
 	MinSpread float64 `json:"min_spread"`
@@ -68,6 +69,6 @@ func DefaultPolicy() Policy {
 		FitsAirRatio: 0.25, CacheMinBytes: 256 << 20, LaneTolerance: 0.05, SpreadWide: 0.15,
 		ComputeShareMax: 0.10, UBatchMin: 128, UBatchDefault: config.DefaultUBatch,
 		MinBackendWin: 1.25, NMSEMax: 5e-4,
-		HitSlope: 1, HitLo: 1, HitHi: 4, MinSpread: 0.05, PriorRuns: 3,
+		HitSlope: 1, HitTypical: 5, HitMost: 14, MinSpread: 0.05, PriorRuns: 3,
 	}
 }

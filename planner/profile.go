@@ -193,6 +193,9 @@ type PlacementFacts struct {
 	Overrides   Fact[string]        `json:"overrides"`    // PATTERN=BUFFER[,...]
 	HostExperts Fact[int64]         `json:"host_experts"` // routed bytes left on the host
 	HostDense   Fact[int64]         `json:"host_dense"`   // other bytes left on the host
+	HostContext Fact[int64]         `json:"host_context"` // of the context, beside the devices' part
+	HostCompute Fact[int64]         `json:"host_compute"` // of compute buffers on the host
+	Width       Fact[int64]         `json:"width"`        // tokens of the widest graph it has room for
 	SplitFFN    Flag                `json:"split_ffn"`    // a layer's experts are divided between device and host
 }
 

@@ -94,6 +94,51 @@ func drawDevices(rt *rapid.T, p *Profile, known int) {
 		}
 		p.Devices = append(p.Devices, d)
 	}
+	drawPlacement(rt, p, known)
+}
+
+func drawPlacement(rt *rapid.T, p *Profile, known int) {
+	if len(p.Devices) == 0 || !rapid.Bool().Draw(rt, "fitted") {
+		return
+	}
+	size := rapid.Int64Range(0, 8<<30)
+	var shares []DeviceShare
+	var layers int64
+	for i := range p.Devices {
+		s := DeviceShare{p.Devices[i].Name, rapid.Int64Range(0, 40).Draw(rt, "share"), size.Draw(rt, "share bytes")}
+		shares, layers = append(shares, s), layers+s.Layers
+		if rapid.Bool().Draw(rt, "takes layers") {
+			d := &p.Devices[i]
+			d.Usable, d.HostMemory = MeasuredFact(true, 0, ""), MeasuredFact(false, 0, "")
+			d.FreeBytes, d.TotalBytes = MeasuredFact[int64](16<<30, 0, ""), MeasuredFact[int64](16<<30, 0, "")
+		}
+	}
+	p.Placement = PlacementFacts{
+		Asked: MeasuredFact(true, 0, ""), Shares: MeasuredFact(shares, 0, ""), GPULayers: MeasuredFact(layers, 0, ""),
+		HostExperts: maybe(rt, "host experts", rapid.Int64Range(0, p.Model.RoutedBytes.Value), known), HostDense: maybe(rt, "host dense", size, known),
+		HostContext: maybe(rt, "host context", size, known), HostCompute: maybe(rt, "host compute", size, known),
+		Width: maybe(rt, "placed width", rapid.SampledFrom([]int64{128, 512, 2048}), known),
+	}
+}
+
+// A placement's graphs stay inside the width that its devices have room for.
+func TestPlacedWidthIsKept(t *testing.T) {
+	placed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawProfile(rt, 95)
+		plan := mustMake(rt, p, Pins{})
+		width, ok := p.Placement.Width.Get()
+		if plan.Placement == nil || !ok {
+			return
+		}
+		placed++
+		if got := int64(min(plan.Config.UBatch(), plan.Config.CtxSize)); got > width {
+			rt.Fatalf("graphs of %d tokens over a placement with room for %d", got, width)
+		}
+	})
+	if placed == 0 {
+		t.Error("no plan placed anything")
+	}
 }
 
 func drawProfile(rt *rapid.T, known int) Profile {

@@ -23,7 +23,7 @@ func (st *planning) chooseRepack() {
 		})
 		return
 	}
-	miss := 1 - st.hitRate(st.cache.bytes).Point
+	miss := 1 - st.creditedHits(st.cache.bytes)
 	off := st.streamTerms(miss, plain, false)
 	on := st.streamTerms(miss, packed, true)
 	if !off.known || !on.known {

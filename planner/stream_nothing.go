@@ -20,7 +20,7 @@ func (st *planning) compareWithMapping() {
 	}
 	mapped := st.asMapped()
 	packed := st.repacked()
-	stream := st.streamTerms(1-st.hitRate(st.cache.bytes).Point, st.weightRate(packed), packed)
+	stream := st.streamTerms(1-st.creditedHits(st.cache.bytes), st.weightRate(packed), packed)
 	if !mapped.known || !stream.known || stream.total() <= mapped.total() {
 		return
 	}

@@ -13,33 +13,52 @@ import (
 	"github.com/bmoe/bmoe/results/record"
 )
 
+// planRounds is how often each model is planned and run under each limit, in
+// interleaved rounds: the machine's pace may change between a plan's probe and
+// its run, and between minutes.
+const planRounds = 3
+
 // BenchmarkPlan holds plans to what they promise: a model under limits of 25,
 // 40, 70 and 150 % of its size, with routing of skew 0, 1 and 2. Each run plans
 // itself inside the limit, nothing fitted, and is compared with three
-// predictions: one that knows nothing of the model's routing and credits hits by
-// the policy's line; one that has a routing of other tokens on record; and that
-// with the measured hit rate in the place of the predicted one.
+// predictions: one that knows nothing of the model's routing; one that has a
+// routing of other tokens on record; and that with the measured hit rate in the
+// place of the predicted one. A cell's error is that of its rounds' medians.
 func BenchmarkPlan(b *testing.B) {
-	var blind, known, given []float64
-	fmt.Printf("\n| skew | limit | streams | cache MiB | measured ms | nothing known: ms, error | routing on record: ms, error | hit rate given: ms, error | hits: nothing known | on record | measured | peak of limit |\n|--:|--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	limits := []int64{25, 40, 70, 150}
+	var cells []*planCell
 	for _, skew := range []float64{0, 1, 2} {
 		spec := synth.Default()
 		spec.Embd, spec.FF, spec.Skew = 2048, 512, skew
 		model := benchModel(b, spec)
 		curves := recordRouting(b, model)
-		for _, pct := range []int64{25, 40, 70, 150} {
-			e, row := planned(b, model, curves, pct)
-			blind, known, given = append(blind, e[0]), append(known, e[1]), append(given, e[2])
-			fmt.Printf("| %g | %d %% %s\n", skew, pct, row)
-		}
-		if err := os.Remove(model); err != nil {
-			b.Fatal(err)
+		for _, pct := range limits {
+			cells = append(cells, &planCell{model: model, curves: curves, skew: skew, pct: pct})
 		}
 	}
-	b.ReportMetric(100*median(blind), "%-error-nothing-known")
-	b.ReportMetric(100*median(known), "%-error-routing-known")
-	b.ReportMetric(100*median(given), "%-error-hits-given")
+	for range planRounds {
+		for _, c := range cells {
+			c.run(b)
+		}
+	}
+	fmt.Printf("\n| skew | limit | streams | cache MiB | measured ms | nothing known: ms, error | routing on record: ms, error | hit rate given: ms, error | hits: nothing known | on record | measured | peak of limit |\n|--:|--:|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	var errs, single [3][]float64
+	for _, c := range cells {
+		fmt.Println(c.row())
+		for i := range errs {
+			errs[i] = append(errs[i], relative(median(c.predicted[i]), median(c.measured)))
+			for n, m := range c.measured {
+				single[i] = append(single[i], relative(c.predicted[i][n], m))
+			}
+		}
+	}
+	for i, name := range []string{"nothing-known", "routing-known", "hits-given"} {
+		b.ReportMetric(100*median(errs[i]), "%-error-"+name)
+		b.ReportMetric(100*median(single[i]), "%-of-one-run-"+name)
+	}
 }
+
+func relative(predicted, measured float64) float64 { return math.Abs(predicted/measured - 1) }
 
 // recordRouting leaves the hit curves of a routing in a ledger that knows
 // nothing else, and returns its path.
@@ -54,47 +73,73 @@ func recordRouting(b *testing.B, model string) string {
 	return db
 }
 
-// planned runs a model under a limit by its own plan and returns the relative
-// errors of its three predictions.
-func planned(b *testing.B, model, curves string, pct int64) (errs [3]float64, row string) {
+// planCell is a model under a limit, its runs and what was predicted of them:
+// with nothing known, a routing on record, the hit rate given.
+type planCell struct {
+	model, curves string
+	skew          float64
+	pct           int64
+
+	measured  []float64 // seconds a token
+	predicted [3][]float64
+	peak      float64 // of the limit, the highest
+	last      record.Run
+	blindHits float64
+}
+
+// run plans and runs the model inside the limit once.
+func (c *planCell) run(b *testing.B) {
 	b.Helper()
-	st, err := os.Stat(model)
+	st, err := os.Stat(c.model)
 	if err != nil {
 		b.Fatal(err)
 	}
-	limit := st.Size() * pct / 100
+	limit := st.Size() * c.pct / 100
 	g := limitMemory(b, limit)
-	dropCache(b, model)
-	args := []string{"-m", model, "-p", "Once upon a time", "--random-tokens", "1", "-n", "96", "-c", "512", "--json"}
+	dropCache(b, c.model)
+	args := []string{"-m", c.model, "-p", "Once upon a time", "--random-tokens", "1", "-n", "96", "-c", "512", "--json"}
 	none := filepath.Join(b.TempDir(), "none.db")
 	var blind planner.Plan
 	if err := json.Unmarshal(output(b, g.command(program(b, "bmoe"), append([]string{"plan", "--db", none}, args...)...)), &blind); err != nil {
 		b.Fatal(err)
 	}
 	var r record.Run
-	raw := output(b, g.command(program(b, "bmoe"), append([]string{"run", "--auto", "--no-record", "--db", curves}, args...)...))
+	raw := output(b, g.command(program(b, "bmoe"), append([]string{"run", "--auto", "--no-record", "--db", c.curves}, args...)...))
 	if err := json.Unmarshal(raw, &r); err != nil {
 		b.Fatal(err)
 	}
-	keepDocument(b, fmt.Sprintf("plan-%s-%d.json", r.Model.ID[:8], pct), raw)
+	keepDocument(b, fmt.Sprintf("plan-%g-%d-%d.json", c.skew, c.pct, len(c.measured)), raw)
 	if r.Prediction == nil || !r.Prediction.DecodeSPerToken.Known || !blind.Prediction.DecodeSPerToken.Known {
-		b.Fatalf("limit %d %%: the plan gave no price: %+v", pct, r.Prediction)
+		b.Fatalf("limit %d %%: the plan gave no price: %+v", c.pct, r.Prediction)
 	}
 	if r.Config.MoeStream != r.Plan.Config.MoeStream || r.Config.CacheMB != r.Plan.Config.CacheMB {
-		b.Errorf("limit %d %%: ran %v with %d MiB, planned %v with %d", pct, r.Config.MoeStream, r.Config.CacheMB, r.Plan.Config.MoeStream, r.Plan.Config.CacheMB)
+		b.Errorf("limit %d %%: ran %v with %d MiB, planned %v with %d", c.pct, r.Config.MoeStream, r.Config.CacheMB, r.Plan.Config.MoeStream, r.Plan.Config.CacheMB)
 	}
-	p, m := &r.Prediction.Prediction, &r.Measured
+	c.add(&r, blind.Prediction, limit)
+}
+
+func (c *planCell) add(r *record.Run, blind planner.Prediction, limit int64) {
+	p := &r.Prediction.Prediction
 	given := p.DecodeSPerToken.Point
-	if again, ok := p.DecodeAt(byteHits(&r)); ok {
+	if again, ok := p.DecodeAt(byteHits(r)); ok {
 		given = again
 	}
-	row = fmt.Sprintf("| %v | %d | %.1f |", r.Config.MoeStream, max(0, r.Config.CacheMB), m.DecodeSPerToken*1e3)
-	for i, v := range []float64{blind.Prediction.DecodeSPerToken.Point, p.DecodeSPerToken.Point, given} {
-		errs[i] = math.Abs(v/m.DecodeSPerToken - 1)
-		row += fmt.Sprintf(" %.1f, %.0f %% |", v*1e3, 100*errs[i])
+	c.measured = append(c.measured, r.Measured.DecodeSPerToken)
+	for i, v := range []float64{blind.DecodeSPerToken.Point, p.DecodeSPerToken.Point, given} {
+		c.predicted[i] = append(c.predicted[i], v)
 	}
-	row += fmt.Sprintf(" %.0f %% | %.0f %% | %.0f %% | %.0f %% |", 100*blind.Prediction.HitRate.Point, 100*p.HitRate.Point, 100*m.HitRate, 100*float64(m.RSSBytes)/float64(limit))
-	return errs, row
+	c.peak = max(c.peak, float64(r.Measured.RSSBytes)/float64(limit))
+	c.last, c.blindHits = *r, blind.HitRate.Point
+}
+
+func (c *planCell) row() string {
+	m := median(c.measured)
+	text := fmt.Sprintf("| %g | %d %% | %v | %d | %.1f |", c.skew, c.pct, c.last.Config.MoeStream, max(0, c.last.Config.CacheMB), m*1e3)
+	for _, p := range c.predicted {
+		text += fmt.Sprintf(" %.1f, %.0f %% |", median(p)*1e3, 100*relative(median(p), m))
+	}
+	return text + fmt.Sprintf(" %.0f %% | %.0f %% | %.0f %% | %.0f %% |",
+		100*c.blindHits, 100*c.last.Prediction.HitRate.Point, 100*c.last.Measured.HitRate, 100*c.peak)
 }
 
 // byteHits is the share of a token's expert bytes that were not read.

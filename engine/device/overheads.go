@@ -1,6 +1,7 @@
 package device
 
 import (
+	"math"
 	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
@@ -27,10 +28,14 @@ func repacks(classes []Shape) []bool {
 }
 
 // A pass of few nodes is over before a scheduler takes a thread away, and the
-// fastest of many passes is one of those even on a busy machine.
+// fastest of many passes is one of those even on a busy machine. Threads that
+// share a processor hand it to each other at every barrier, a thousand times
+// slower, for as long as they stay there: a rest lets the scheduler part them.
 const (
 	fewNodes   = 64
 	tinyPasses = 40
+	tinySlow   = 20e-3 // seconds from which a pass is such a one
+	tinyRests  = 5     // at most
 )
 
 // perNode is the time of a graph node beside its work: a barrier of the
@@ -58,18 +63,29 @@ func tinyGraph(name string, threads, nodes int) float64 {
 		return 0
 	}
 	defer g.Close()
-	best := 0.0
-	for pass := range tinyPasses { // the first warms up
-		t, err := g.Run()
+	if _, err := g.Run(); err != nil { // warms up
+		return 0
+	}
+	return fastest(g.Run, time.Sleep)
+}
+
+// fastest runs passes and returns the time of the fastest; zero when one fails.
+// It rests after a slow one, and gives up after as many as it will not wait for.
+func fastest(run func() (float64, error), rest func(time.Duration)) float64 {
+	best, rests := math.Inf(1), 0
+	for range tinyPasses {
+		t, err := run()
 		if err != nil {
 			return 0
 		}
-		if pass == 1 || (pass > 1 && t < best) {
-			best = t
+		best = min(best, t)
+		if t < tinySlow {
+			continue
 		}
-		if t > passMost {
+		if rests++; rests > tinyRests {
 			break
 		}
+		rest(windowRest)
 	}
 	return best
 }

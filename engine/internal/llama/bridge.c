@@ -10,6 +10,7 @@
 #include "ggml-cpu.h"
 #include "guard.h"
 #include "hostbuf.h"
+#include "pool.h"
 
 // --- backends and log -----------------------------------------------------
 
@@ -210,29 +211,16 @@ struct bm_context {
     struct llama_context * ctx;
     struct ggml_threadpool * pool;
     struct ggml_threadpool * pool_batch;
-    void (*pool_free)(struct ggml_threadpool *);
 };
 
 // Without a persistent pool each sub-graph between two callbacks would create
 // its threads anew.
 static void attach_pool(bm_context * c, int n, int n_batch) {
-    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    ggml_backend_reg_t reg = cpu ? ggml_backend_dev_backend_reg(cpu) : NULL;
-    if (!reg) {
+    c->pool = bm_pool_new(n, false);
+    if (!c->pool) {
         return;
     }
-    struct ggml_threadpool * (*pool_new)(struct ggml_threadpool_params *) = ggml_backend_reg_get_proc_address(reg, "ggml_threadpool_new");
-    c->pool_free = ggml_backend_reg_get_proc_address(reg, "ggml_threadpool_free");
-    if (!pool_new || !c->pool_free) {
-        return;
-    }
-    struct ggml_threadpool_params tp = ggml_threadpool_params_default(n);
-    c->pool = pool_new(&tp);
-    if (n_batch != n) {
-        struct ggml_threadpool_params tb = ggml_threadpool_params_default(n_batch);
-        tb.paused = true;
-        c->pool_batch = pool_new(&tb);
-    }
+    c->pool_batch = n_batch != n ? bm_pool_new(n_batch, true) : NULL;
     llama_attach_threadpool(c->ctx, c->pool, c->pool_batch ? c->pool_batch : c->pool);
 }
 
@@ -274,12 +262,8 @@ void bm_context_free(bm_context * c) {
     }
     llama_detach_threadpool(c->ctx);
     llama_free(c->ctx);
-    if (c->pool) {
-        c->pool_free(c->pool);
-    }
-    if (c->pool_batch) {
-        c->pool_free(c->pool_batch);
-    }
+    bm_pool_free(c->pool);
+    bm_pool_free(c->pool_batch);
     free(c);
 }
 

@@ -12,6 +12,7 @@
 #include "ggml.h"
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
+#include "pool.h"
 #include "repack.h"
 
 // Rows of noise that are quantised; slices are made of them, turned, because
@@ -61,6 +62,7 @@ struct bm_matmul {
     struct ggml_tensor ** w;
     ggml_backend_buffer_t buffer;
     bm_repack * layout;
+    struct ggml_threadpool * pool; // of the CPU backend
     uint8_t * noise; // NOISE_ROWS quantised rows
     uint8_t * slice; // one expert, as the file would hold it
     size_t row;      // bytes of a row
@@ -104,11 +106,24 @@ static void make_slice(bm_matmul * m, int expert) {
     }
 }
 
-static void set_threads(ggml_backend_dev_t dev, ggml_backend_t backend, int n) {
-    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(dev);
-    void (*set)(ggml_backend_t, int) = reg ? ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_n_threads") : NULL;
-    if (set && n > 0) {
-        set(backend, n);
+// Threads that persist between graphs, as a run has them: created for each
+// pass they may start on one processor and hand it to each other at barriers.
+static void set_threads(bm_matmul * m) {
+    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(m->dev);
+    int n = m->spec.threads;
+    if (!reg || n <= 0) {
+        return;
+    }
+    void (*set)(ggml_backend_t, int) = ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_n_threads");
+    if (set) {
+        set(m->backend, n);
+    }
+    if (ggml_backend_dev_type(m->dev) != GGML_BACKEND_DEVICE_TYPE_CPU) {
+        return;
+    }
+    void (*use)(ggml_backend_t, ggml_threadpool_t) = ggml_backend_reg_get_proc_address(reg, "ggml_backend_cpu_set_threadpool");
+    if (use && (m->pool = bm_pool_new(n, false))) {
+        use(m->backend, m->pool);
     }
 }
 
@@ -135,7 +150,7 @@ static bool place(bm_matmul * m, char * why, size_t len) {
         snprintf(why, len, "the device could not be opened");
         return false;
     }
-    set_threads(m->dev, m->backend, s->threads);
+    set_threads(m);
     struct ggml_init_params p = { .mem_size = (s->tensors + 1) * ggml_tensor_overhead(), .no_alloc = true };
     m->ctx = ggml_init(p);
     m->w = calloc(s->tensors, sizeof *m->w);
@@ -186,6 +201,7 @@ void bm_matmul_free(bm_matmul * m) {
     if (m->backend) {
         ggml_backend_free(m->backend);
     }
+    bm_pool_free(m->pool);
     free(m->w);
     free(m->noise);
     free(m->slice);
