@@ -25,8 +25,12 @@ func (st *planning) applyPlacement() {
 		return
 	}
 	why := st.placementRefusal(shares)
-	if left, ok := pl.HostExperts.Get(); why == "" && ok && left == 0 && st.m.moe && st.pinned("moe-stream") && st.cfg.MoeStream {
+	if n, ok := pl.HostExperts.Get(); why == "" && ok && n == 0 && st.m.moe && st.pinned("moe-stream") && st.cfg.MoeStream {
 		why = "it leaves no experts on the host, and " + flagOf("moe-stream") + " asks to stream some"
+	}
+	left := st.placedBuffers()
+	if host := left.held(); why == "" && st.hold.known && host > st.hold.usable {
+		why = fmt.Sprintf("the %s of context and buffers that it leaves to the host exceed the %s that may be held", size(host), size(st.hold.usable))
 	}
 	if why != "" {
 		st.note("placement-declined", sharesText(shares), Derived,
@@ -102,12 +106,20 @@ func (st *planning) placedWidth(resident bool) {
 			Reason: fmt.Sprintf("the devices' shares were sized for graphs of %d tokens; a wider one takes memory there that was given to layers", width),
 		})
 	}
-	if n, ok := pl.HostContext.Get(); ok {
-		st.buffers.context, st.buffers.kvFrom = n, "beside the devices', by the fitter"
+	st.buffers = st.placedBuffers()
+}
+
+// placedBuffers is what a placement leaves to the host of context and buffers:
+// no more than without one.
+func (st *planning) placedBuffers() buffers {
+	b, pl := st.buffers, &st.p.Placement
+	if n, ok := pl.HostContext.Get(); ok && (n < b.context || b.kvFrom == "unknown") {
+		b.context, b.kvFrom = n, "beside the devices', by the fitter"
 	}
-	if n, ok := pl.HostCompute.Get(); ok {
-		st.buffers.compute = n
+	if n, ok := pl.HostCompute.Get(); ok && (n < b.compute || !st.p.Buffers.Compute.OK()) {
+		b.compute = n
 	}
+	return b
 }
 
 // afterPlacement is the two early exits: nothing left on the host, or what is

@@ -68,7 +68,8 @@ func UnknownPlacement(why, owed string) planner.PlacementFacts {
 	flag := planner.UnknownFact[bool](why, owed)
 	return planner.PlacementFacts{
 		Asked: flag, GPULayers: n, Shares: planner.UnknownFact[[]planner.DeviceShare](why, owed),
-		Overrides: planner.UnknownFact[string](why, owed), HostExperts: n, HostDense: n, SplitFFN: flag,
+		Overrides: planner.UnknownFact[string](why, owed), HostExperts: n, HostDense: n,
+		HostContext: n, HostCompute: n, Width: n, SplitFFN: flag,
 	}
 }
 

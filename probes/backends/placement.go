@@ -84,11 +84,14 @@ func placementFacts(p *device.Placement) planner.PlacementFacts {
 		Overrides:   planner.MeasuredFact(p.Overrides, 0, how),
 		HostExperts: planner.MeasuredFact(p.HostExperts, 0, "expert bytes of the layers it leaves on the host, from the file"),
 		HostDense:   planner.MeasuredFact(p.HostDense, 0, "other weights it leaves on the host, from the file"),
+		HostContext: planner.MeasuredFact(p.HostContext, 0, "llama.cpp's projection of the placement"),
+		HostCompute: hostCompute(p.HostCompute),
+		Width:       planner.MeasuredFact(int64(p.Width), 0, "tokens of the graph it was asked with"),
 		SplitFFN:    planner.MeasuredFact(p.SplitFFN, 0, how),
 	}
 	var shares []planner.DeviceShare
 	for _, s := range p.Shares {
-		total := s.Model + s.Context + s.Compute
+		total := s.Bytes()
 		if s.Layers > 0 && total == 0 {
 			f.Shares = planner.UnknownFact[[]planner.DeviceShare]("the fitter put layers on "+s.Device+" and projects no bytes for them", "`--gpu-layers` by hand, compared")
 			return f
@@ -97,4 +100,13 @@ func placementFacts(p *device.Placement) planner.PlacementFacts {
 	}
 	f.Shares = planner.MeasuredFact(shares, 0, how+": weights, context and buffers of each device")
 	return f
+}
+
+// hostCompute is what a placement needs of the host's memory for buffers, which
+// is never nothing.
+func hostCompute(bytes int64) planner.Fact[int64] {
+	if bytes <= 0 {
+		return planner.UnknownFact[int64]("the placement's projection has no buffers on the host", owedBuffers)
+	}
+	return planner.MeasuredFact(bytes, 0, "llama.cpp's projection of the placement")
 }

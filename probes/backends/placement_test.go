@@ -49,6 +49,9 @@ func TestFitterAnswersThroughAChild(t *testing.T) {
 	if !ok || len(shares) != 1 || shares[0].Device != "RPC0" || shares[0].Bytes == 0 || f.GPULayers.Or(0) == 0 {
 		t.Errorf("facts %+v", f)
 	}
+	if f.HostContext.Or(-1) != 0 || f.HostCompute.Or(0) <= 0 || f.Width.Or(0) != config.DefaultUBatch {
+		t.Errorf("host context %+v, buffers %+v, width %+v: everything lies on the device", f.HostContext, f.HostCompute, f.Width)
+	}
 	if left := f.HostExperts.Or(-1); left != 0 {
 		t.Errorf("%d bytes of experts left on the host of a model of %d", left, m.RoutedBytes())
 	}
