@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -49,22 +50,12 @@ func bootstrapInterval(parts [][]HitPoint, level float64) KInterval {
 		for range parts {
 			sample = append(sample, parts[rng.IntN(len(parts))]...)
 		}
-		slices.SortFunc(sample, func(a, b HitPoint) int { return compareFloat(a.F, b.F) })
+		slices.SortFunc(sample, func(a, b HitPoint) int { return cmp.Compare(a.F, b.F) })
 		ks[i] = fitLine(sample)
 	}
 	slices.Sort(ks)
 	cut := int(float64(bootstrapRounds) * (1 - level) / 2)
 	return KInterval{Lo: ks[cut], Hi: ks[bootstrapRounds-1-cut], Level: level, Method: "cluster bootstrap", Note: fmt.Sprintf("%d clusters resampled", len(parts))}
-}
-
-func compareFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func clusterInterval(parts [][]HitPoint, level float64) KInterval {
@@ -125,7 +116,7 @@ func medianRatio(p []HitPoint, k float64) float64 {
 	if len(rs) == 0 {
 		return math.NaN()
 	}
-	slices.SortFunc(rs, func(a, b ratio) int { return compareFloat(a.r, b.r) })
+	slices.SortFunc(rs, func(a, b ratio) int { return cmp.Compare(a.r, b.r) })
 	var sum float64
 	for i, r := range rs {
 		sum += r.w

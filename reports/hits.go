@@ -1,9 +1,11 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/engine/cachepolicy"
@@ -91,10 +93,7 @@ func modelsOf(runs []record.StoredRun) []record.Model {
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b record.Model) int {
-		if a.Name != b.Name {
-			return compareText(a.Name, b.Name)
-		}
-		return compareText(a.ID, b.ID)
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	return out
 }

@@ -1,10 +1,12 @@
 package reports
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/results/record"
@@ -26,18 +28,8 @@ func storageProfiles(list []record.Profile) []record.Profile {
 	for _, p := range newest {
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b record.Profile) int { return compareText(a.MachineID, b.MachineID) })
+	slices.SortFunc(out, func(a, b record.Profile) int { return strings.Compare(a.MachineID, b.MachineID) })
 	return out
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // storageFact is the name under which a profile lists its rate curve.
@@ -79,10 +71,7 @@ func (d *Data) storageSection() (Section, error) {
 			Columns: columns("#KiB a read", "#lanes", "#MB/s", "#spread %"),
 		}
 		slices.SortStableFunc(curve, func(a, b planner.RatePoint) int {
-			if a.Size != b.Size {
-				return compare(float64(a.Size), float64(b.Size))
-			}
-			return a.Lanes - b.Lanes
+			return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.Lanes, b.Lanes))
 		})
 		for _, c := range curve {
 			t.Rows = append(t.Rows, []string{digits(float64(c.Size)/1024, 4), strconv.Itoa(c.Lanes), digits(c.BytesPerS/1e6, 4), percent(c.Spread)})

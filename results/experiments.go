@@ -133,23 +133,11 @@ func (s *Store) SaveVerdict(ctx context.Context, v record.Verdict) (string, erro
 // verdictInputs hashes which runs an experiment has and which of them are void:
 // a verdict whose inputs differ from these is out of date, not wrong.
 func verdictInputs(ctx context.Context, q queryer, experiment string) (string, error) {
-	rows, err := q.QueryContext(ctx, `SELECT id FROM run WHERE experiment_id = ?1
+	ids, err := column(ctx, q, `SELECT id FROM run WHERE experiment_id = ?1
 		UNION ALL SELECT 'void ' || subject FROM event WHERE kind = 'void'
 		AND (subject = ?1 OR subject IN (SELECT id FROM run WHERE experiment_id = ?1))`, experiment)
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return "", err
-		}
-		ids = append(ids, id)
-	}
 	slices.Sort(ids)
-	return record.ID(slices.Compact(ids)), rows.Err()
+	return record.ID(slices.Compact(ids)), err
 }
 
 // Verdicts returns the verdicts on an experiment (id or prefix; "" means all)

@@ -88,29 +88,13 @@ func resolve(ctx context.Context, q queryer, table, prefix string) (string, erro
 			return "", fmt.Errorf("%s %q: %w", table, prefix, ErrNotFound)
 		}
 	}
-	rows, err := q.QueryContext(ctx, "SELECT id FROM "+table+" WHERE id GLOB ? || '*' LIMIT 2", prefix)
-	if err != nil {
+	ids, err := column(ctx, q, "SELECT id FROM "+table+" WHERE id GLOB ? || '*' ORDER BY id LIMIT 2", prefix)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return "", err
-		}
-		if id == prefix {
-			return id, rows.Err()
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
-		return "", err
-	}
-	switch len(ids) {
-	case 0:
+	case len(ids) == 0:
 		return "", fmt.Errorf("%s %q: %w", table, prefix, ErrNotFound)
-	case 1:
+	case len(ids) == 1 || ids[0] == prefix: // a whole id comes before those it begins
 		return ids[0], nil
 	}
 	return "", fmt.Errorf("%s %q: %w; type more of the id", table, prefix, ErrAmbiguous)
