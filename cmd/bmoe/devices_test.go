@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +54,63 @@ func TestPlanArmsARealDeviceAndARunUsesIt(t *testing.T) {
 	want, none, _ := hash(c)
 	if got != want || sent == 0 || none != 0 || !strings.Contains(notes, "agrees with the host on 31 of 31") {
 		t.Errorf("hash %s, the host's %s; %d and %d bytes to the device; notes %s", got, want, sent, none, notes)
+	}
+}
+
+// A run over a fitted placement says what was projected and what it reserved,
+// on the terminal and in the ledger. A server of this machine's is no memory of
+// its own, so the facts are told otherwise.
+func TestARunSetsTheProjectionAgainstWhatItReserved(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.Model = filepath.Join(dir, "m.gguf")
+	synth := strings.Fields("synth --arch qwen3moe --layers 6 --experts 32 --experts-used 2 --embd 256 --ff 512 --type q8_0 --seed 1 -o " + cfg.Model)
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), synth, nil, &out, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	cfg.RPC, cfg.RPCMB, cfg.Threads, cfg.CtxSize, cfg.Predict, cfg.Repack = rpctest.Start(t).At, 64, 1, 1024, 4, "off"
+	pins := planner.Pins{"rpc": cfg.RPC, "rpc-mb": "64", "threads": "1", "ctx-size": "1024", "n-predict": "4", "repack": "off"}
+	for _, stream := range []bool{true, false} {
+		if cfg.MoeStream = stream; stream {
+			pins["moe-stream"] = "true"
+		} else {
+			delete(pins, "moe-stream")
+		}
+		profile, err := probes.Probe(t.Context(), cfg, probes.Options{NoIO: true, Engine: backends.New(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		profile.Devices[0].HostMemory = planner.MeasuredFact(false, 0, "as if it were elsewhere")
+		plan, err := planner.Make(profile, cfg, pins, planner.DefaultPolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Placement == nil || plan.Config.MoeStream != stream {
+			t.Fatalf("placement %+v, stream %v: %+v", plan.Placement, plan.Config.MoeStream, profile.Placement)
+		}
+		out.Reset()
+		errs.Reset()
+		db := filepath.Join(dir, fmt.Sprintf("%v.db", stream))
+		r := &runner{app: &app{stdout: &out, stderr: &errs, dbPath: db}, flags: &runFlags{}, cfg: plan.Config, pins: pins, prompt: "the small red fox", plan: &plan}
+		doc := newDocument(t.Context(), r)
+		if err := errors.Join(doc.identify(cfg.Model), r.openLedger(t.Context()), r.once(t.Context(), doc)); err != nil {
+			t.Fatal(err)
+		}
+		r.ledger.close()
+		if len(doc.run.Reserved) != 3 {
+			t.Fatalf("%d comparisons: %v", len(doc.run.Reserved), doc.run.Reserved)
+		}
+		for _, x := range doc.run.Reserved {
+			t.Log(x)
+			if !x.Within || !strings.Contains(errs.String(), "reserved  "+x.String()) {
+				t.Errorf("stream %v: %+v in %s", stream, x, errs.String())
+			}
+		}
+		var page bytes.Buffer
+		if code := Run(t.Context(), []string{"show", doc.run.RunID, "--db", db, "--width", "200"}, nil, &page, &errs); code != exitOK || !strings.Contains(page.String(), doc.run.Reserved[0].String()) {
+			t.Errorf("show: exit %d\n%s", code, page.String())
+		}
 	}
 }
 

@@ -101,6 +101,11 @@ func (d *document) turn(res *engine.Result) {
 func (d *document) measured(s *engine.Session) {
 	c := s.Counters()
 	d.run.Stats = c
+	if p := d.run.Plan; p != nil && p.Placement != nil {
+		if held := s.Reserved(); held != nil {
+			d.run.Reserved = p.Placement.Against(held, c.HostContextBytes, c.HostComputeBytes)
+		}
+	}
 	d.routing = s.Routing()
 	m := &d.run.Measured
 	var ns int64

@@ -42,6 +42,12 @@ func writeSummary(w io.Writer, r *record.Run) {
 		fmt.Fprintf(w, "experts   %.1f %% of decode lookups from the cache, %.1f MiB read a token\n", 100*m.HitRate, m.BytesPerToken/(1<<20))
 	}
 	fmt.Fprintf(w, "memory    %.0f MiB peak resident, %d major faults\n", float64(m.RSSBytes)/(1<<20), m.MajorFaults)
+	for _, x := range r.Reserved {
+		fmt.Fprintf(w, "reserved  %s\n", x)
+	}
+	if n := r.Stats.DeviceReservedBytes; n > 0 && len(r.Reserved) == 0 && r.Config.GPULayers > 0 {
+		fmt.Fprintf(w, "reserved  %.1f MiB on devices, of a placement nobody projected\n", float64(n)/(1<<20))
+	}
 	if r.Prediction != nil {
 		writePrediction(w, r)
 	}

@@ -307,6 +307,9 @@ func (p *page) held(r *record.Run) {
 	if refused := c.CachePinRefusedBytes + c.DensePinRefusedBytes; refused > 0 {
 		p.labelled("refused", size(refused)+" could not be locked")
 	}
+	for _, x := range r.Reserved {
+		p.labelled("reserved", x.String())
+	}
 	if r.Plan == nil {
 		return
 	}

@@ -47,9 +47,11 @@ type Run struct {
 	Prediction *Prediction       `json:"prediction,omitempty"`
 	Measured   Measured          `json:"measured"`
 	Stats      counters.Counters `json:"stats"`
-	Tokens     []int32           `json:"tokens"`
-	TokenHash  string            `json:"token_hash"`
-	TokenNS    []int64           `json:"token_ns,omitempty"` // per decoded token
+	// Reserved sets a placement on devices against what the run then held.
+	Reserved  []planner.Reservation `json:"reserved,omitempty"`
+	Tokens    []int32               `json:"tokens"`
+	TokenHash string                `json:"token_hash"`
+	TokenNS   []int64               `json:"token_ns,omitempty"` // per decoded token
 	// Of each token's time, where the engine split it: waiting for reads, and
 	// looking up, choosing victims, remapping.
 	TokenWaitNS   []int64  `json:"token_wait_ns,omitempty"`
