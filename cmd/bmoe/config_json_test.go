@@ -41,6 +41,7 @@ func FuzzConfigJSON(f *testing.F) {
 	f.Add(whole)
 	f.Add([]byte(`{"model":"m","cache_mb":-1,"stop":["a,b",""],"temp":1e-320}`))
 	f.Add([]byte(`{"n_predict":9223372036854775807}`))
+	f.Add([]byte(`{"model":"m","stop":[]}`))
 	f.Add([]byte(`{} {}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg, pins, err := readConfigJSON(bytes.NewReader(data), "-")

@@ -123,6 +123,9 @@ func readConfigJSON(stdin io.Reader, path string) (config.Config, planner.Pins, 
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return cfg, nil, usageError{fmt.Errorf("--config-json %s: there is more after the configuration", path), "give one JSON document"}
 	}
+	if len(cfg.Stop) == 0 {
+		cfg.Stop = nil // an empty list is the same configuration as none
+	}
 	pins := planner.Pins{}
 	for _, p := range config.Table() {
 		text := p.Get(&cfg)
