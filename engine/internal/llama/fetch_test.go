@@ -50,7 +50,7 @@ func (r *fetchRack) write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(r.path(name)), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := os.WriteFile(r.path(name), []byte(text), 0o755); err != nil { //nolint:gosec // scripts
+	if err := os.WriteFile(r.path(name), []byte(text), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
 }
