@@ -110,9 +110,8 @@ func (d *Data) wrongPredictions() (out []string) {
 		if n == 0 {
 			continue
 		}
-		list, _ := q.scored(d.index().runs)
 		m := d.index().misses[worst]
-		out = append(out, fmt.Sprintf("%s: %d of %d measurements outside their predicted interval; the worst is run %s of %s: predicted %s [%s, %s], measured %s, %s %%", q.name, n, len(list),
+		out = append(out, fmt.Sprintf("%s: %d of %d measurements outside their predicted interval; the worst is run %s of %s: predicted %s [%s, %s], measured %s, %s %%", q.name, n, len(d.index().scores[i].list),
 			short(m.run.Run.RunID), orWord(m.run.Run.Model.Name, short(m.run.Run.Model.ID)), q.write(m.s.Predicted), q.write(m.s.Lo), q.write(m.s.Hi), q.write(m.s.Measured), signedPercent(math.Expm1(m.error))))
 	}
 	return out

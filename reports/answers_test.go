@@ -54,7 +54,7 @@ func TestPrefillIsScoredByWholePasses(t *testing.T) {
 	r.Run.Config.UBatchSize = 256
 	for tokens, want := range map[int64]int{10: 0, 255: 0, 256: 1, 600: 1} {
 		r.Run.Measured.PromptTokens = tokens
-		list, _ := quantities[1].scored([]*record.StoredRun{&r})
+		list := quantities[1].scored([]*record.StoredRun{&r}).list
 		if len(list) != want {
 			t.Errorf("a prompt of %d tokens gives %d scores, want %d", tokens, len(list), want)
 		}

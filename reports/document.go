@@ -58,8 +58,8 @@ type Column struct {
 type Figure struct {
 	Name    string
 	Caption string // what it shows, with its n: also the text for those who do not see it
-	SVG     []byte
-	PNG     []byte
+
+	drawing *drawing
 }
 
 func (Text) block()   {}

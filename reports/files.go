@@ -47,21 +47,40 @@ func Files(d Data, formats ...string) ([]File, error) {
 	if len(formats) == 0 {
 		formats = Formats
 	}
-	var out []File
-	for _, f := range formats {
-		page, err := Render(doc, f)
-		if err != nil {
-			return nil, err
+	out := make([]File, len(formats))
+	work := workers() // pages first: they are the longest
+	for i, f := range formats {
+		work.Go(func() (err error) {
+			out[i], err = Render(doc, f)
+			return err
+		})
+	}
+	var plots []File
+	if slices.Contains(formats, "md") { // the HTML page holds its plots
+		figures := doc.Figures()
+		plots = make([]File, 2*len(figures))
+		for i, f := range figures {
+			work.Go(func() error {
+				both, err := FigureFiles(f)
+				copy(plots[2*i:], both)
+				return err
+			})
 		}
-		out = append(out, page)
 	}
-	if !slices.Contains(formats, "md") {
-		return out, nil // the HTML page holds its plots
+	if err := work.Wait(); err != nil {
+		return nil, err
 	}
-	for _, f := range doc.Figures() {
-		out = append(out, File{f.Name + ".svg", f.SVG}, File{f.Name + ".png", f.PNG})
+	return append(out, plots...), nil
+}
+
+// FigureFiles draws a figure as SVG and PNG files.
+func FigureFiles(f Figure) ([]File, error) {
+	svg, err := f.SVG()
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	png, err := f.PNG()
+	return []File{{f.Name + ".svg", svg}, {f.Name + ".png", png}}, err
 }
 
 // CSV renders the tables of one section, one under the other.

@@ -12,8 +12,9 @@ import (
 var pageSource string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"image": func(svg []byte) template.URL {
-		return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))
+	"image": func(f *Figure) (template.URL, error) {
+		svg, err := f.SVG()
+		return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)), err
 	},
 	"verdict": func(cell string) string {
 		switch cell {

@@ -19,6 +19,7 @@ type index struct {
 	verdicts     map[string]record.Verdict
 	voided       map[string]string
 	machines     map[string]record.Machine
+	scores       []scores // by quantity
 	misses       []miss
 	storage      []record.Profile
 }
@@ -59,7 +60,10 @@ func newIndex(d *Data) *index {
 			ix.voided[ev.Subject] = ev.Why
 		}
 	}
-	ix.misses = misses(ix.runs)
+	for i := range quantities {
+		ix.scores = append(ix.scores, quantities[i].scored(ix.runs))
+	}
+	ix.misses = misses(ix.scores)
 	return ix
 }
 

@@ -1,8 +1,6 @@
 package reports
 
 import (
-	"bytes"
-	"fmt"
 	"image/color"
 	"math"
 	"strconv"
@@ -12,8 +10,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Plots are told apart by shape and dash first and by grey second, so that they
@@ -39,6 +35,7 @@ const (
 // newPlot is a plot with our type sizes.
 func newPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
+	p.BackgroundColor = nil // the paper is white, margins and all
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.TextStyle.Font = sans(12)
 	p.Title.Padding = 6
@@ -58,34 +55,13 @@ func sans(size font.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-// render draws a plot in both formats.
-func render(p *plot.Plot, name, caption string, height vg.Length) (Figure, error) {
-	f := Figure{Name: name, Caption: caption}
-	svg := vgsvg.New(plotWidth, height)
-	p.Draw(inset(draw.New(svg)))
-	var b bytes.Buffer
-	if _, err := svg.WriteTo(&b); err != nil {
-		return f, fmt.Errorf("plot %s: %w", name, err)
-	}
-	// The file names one font only; say what to take where it is missing.
-	f.SVG = bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	b = bytes.Buffer{}
-	img := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(plotWidth, height), vgimg.UseDPI(plotDPI))}
-	p.Draw(inset(draw.New(img)))
-	if _, err := img.WriteTo(&b); err != nil {
-		return f, fmt.Errorf("plot %s: %w", name, err)
-	}
-	f.PNG = b.Bytes()
-	return f, nil
+// figure makes a plot a figure of a page.
+func figure(p *plot.Plot, name, caption string, height vg.Length) Figure {
+	return Figure{Name: name, Caption: caption, drawing: &drawing{plot: p, height: height}}
 }
 
-// inset paints the paper and leaves a margin, so that glyphs and labels at the
-// edge stay whole.
-func inset(c draw.Canvas) draw.Canvas {
-	c.SetColor(color.White)
-	c.Fill(c.Path())
-	return draw.Crop(c, 4, -10, 4, -6)
-}
+// margins leaves one, so that glyphs and labels at the edge stay whole.
+func margins(c draw.Canvas) draw.Canvas { return draw.Crop(c, 4, -10, 4, -6) }
 
 // line is a polyline in the n-th dash.
 func line(xy plotter.XYs, width vg.Length, c color.Color, dash int) (*plotter.Line, error) {

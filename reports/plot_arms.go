@@ -48,8 +48,7 @@ func armsFigure(e record.Experiment, v record.Verdict, _ []*record.StoredRun) (F
 	p.X.Min, p.X.Max = lo-0.05*(hi-lo), hi+0.05*(hi-lo)
 	caption := fmt.Sprintf("%s: square and bar are the estimate and its interval (%s), small circles the single pairs, dashed lines the margin of %s %%; n = %s.",
 		"Arms of "+armsTitle(e, v), levels(v.Comparisons), percent(e.Margin), pairsOf(v.Comparisons))
-	f, err := render(p, "arms-"+short(e.ID), caption, vg.Length(3+1.4*float64(len(labels)))*vg.Centimeter+2*vg.Centimeter)
-	return f, err == nil, err
+	return figure(p, "arms-"+short(e.ID), caption, vg.Length(3+1.4*float64(len(labels)))*vg.Centimeter+2*vg.Centimeter), true, nil
 }
 
 // oneBaseline reports whether every arm is compared with the same one.

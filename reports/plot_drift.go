@@ -42,6 +42,5 @@ func driftFigure(e record.Experiment, v record.Verdict, runs []*record.StoredRun
 	if v.Drift != nil {
 		caption += " Drift: " + driftSentence(*v.Drift) + "."
 	}
-	f, err := render(p, "drift-"+short(e.ID), caption, plotHeight)
-	return f, err == nil, err
+	return figure(p, "drift-"+short(e.ID), caption, plotHeight), true, nil
 }

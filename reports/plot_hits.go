@@ -48,7 +48,7 @@ func HitsFigure(name, title string, points []analysis.HitPoint, fit *analysis.Hi
 		}
 	}
 	p.Legend.Top = false
-	return render(p, name, caption, plotHeight)
+	return figure(p, name, caption, plotHeight), nil
 }
 
 func hypothesisName(h analysis.Hypothesis) string {

@@ -47,8 +47,7 @@ func ledgerFigure(name, title string, ledger []planner.LedgerRow) (Figure, bool,
 	p.Y.Tick.Marker = labels
 	p.Y.Min, p.Y.Max, p.X.Min = -0.6, float64(bars)-0.4+0.6*float64(bars), 0
 	p.Legend.Left = true
-	f, err := render(p, name, caption+" The dashed line is the ceiling.", 5*vg.Centimeter+vg.Length(bars)*2.6*vg.Centimeter)
-	return f, err == nil, err
+	return figure(p, name, caption+" The dashed line is the ceiling.", 5*vg.Centimeter+vg.Length(bars)*2.6*vg.Centimeter), true, nil
 }
 
 // limitOf is an account's ceiling.

@@ -55,8 +55,7 @@ func predictedFigure(runs []*record.StoredRun) (Figure, bool, error) {
 	if len(drawn) < len(both) {
 		caption += fmt.Sprintf(" These are the newest; the table counts all %d.", len(both))
 	}
-	f, err := render(p, "predicted-decode", caption, plotHeight)
-	return f, err == nil, err
+	return figure(p, "predicted-decode", caption, plotHeight), true, nil
 }
 
 // predicted keeps the runs that have both a predicted and a measured rate.

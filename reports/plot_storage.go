@@ -44,8 +44,7 @@ func storageFigure(name, machine string, curve []planner.RatePoint) (Figure, boo
 	best := bestRate(curve)
 	caption := fmt.Sprintf("Rate of reads of the model file by their size and the number at once, %s; n = %s. The most was %s MB/s, %s of %s KiB.",
 		machine, count(n, "point", "points"), digits(best.BytesPerS/1e6, 4), count(best.Lanes, "lane", "lanes"), digits(float64(best.Size)/1024, 4))
-	f, err := render(p, name, caption, plotHeight)
-	return f, err == nil, err
+	return figure(p, name, caption, plotHeight), true, nil
 }
 
 func extent(curve []planner.RatePoint) (lo, hi float64) {

@@ -64,6 +64,5 @@ func tokensFigure(r *record.StoredRun) (Figure, bool, error) {
 	if split {
 		caption += fmt.Sprintf(", of it waiting for reads %s, managing the cache %s", digits(sums[1]/float64(n), 3), digits(sums[2]/float64(n), 3))
 	}
-	f, err := render(p, "tokens-"+short(run.RunID), caption+".", plotHeight)
-	return f, err == nil, err
+	return figure(p, "tokens-"+short(run.RunID), caption+".", plotHeight), true, nil
 }

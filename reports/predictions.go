@@ -42,25 +42,32 @@ func prefillOfWholePass(r *record.Run) float64 {
 	return r.Measured.PrefillTokensPerS
 }
 
+// scores are a quantity's predictions beside what was measured.
+type scores struct {
+	list []analysis.Scored
+	of   []*record.StoredRun
+}
+
 // scored pairs predictions with measurements; runs are in order. The baseline is the last value
 // measured on the same machine and model.
-func (q *quantity) scored(runs []*record.StoredRun) (list []analysis.Scored, of []*record.StoredRun) {
-	last := map[string]float64{}
+func (q *quantity) scored(runs []*record.StoredRun) (s scores) {
+	type place struct{ machine, model string }
+	last := map[place]float64{}
 	for _, r := range runs {
 		m := q.measured(&r.Run)
 		if len(r.Void) > 0 || r.Run.State != record.StateDone || !(m > 0) {
 			continue
 		}
-		key := r.Run.Machine.ID + "/" + r.Run.Model.ID
+		key := place{r.Run.Machine.ID, r.Run.Model.ID}
 		if r.Run.Prediction != nil {
 			if e := q.predicted(&r.Run.Prediction.Prediction); e.Known && e.Point > 0 {
-				list = append(list, analysis.Scored{Predicted: e.Point, Lo: e.Lo, Hi: e.Hi, Measured: m, Baseline: last[key], Cluster: key})
-				of = append(of, r)
+				s.list = append(s.list, analysis.Scored{Predicted: e.Point, Lo: e.Lo, Hi: e.Hi, Measured: m, Baseline: last[key], Cluster: key.machine + "/" + key.model})
+				s.of = append(s.of, r)
 			}
 		}
 		last[key] = m
 	}
-	return list, of
+	return s
 }
 
 // predictionsSection is predicted against measured.
@@ -86,9 +93,9 @@ func (d *Data) calibrationTable() Table {
 			"An error is a factor less one, the same either way. Prefill counts prompts that filled a pass. Coverage should be %s %%; the interval score is on the log scale, smaller is better.", settingsOf(runs), dates(from, to), percent(nominalCoverage)),
 		Columns: columns("quantity", "#n", "#bias %", "#median error %", "#within 10 %", "#within 25 %", "#within 2x", "#in interval", "#coverage 95 % CI", "#interval score", "#baseline n", "#baseline median error %"),
 	}
-	for _, q := range quantities {
-		list, _ := q.scored(d.index().runs)
-		c := analysis.Calibrate(list, nominalCoverage, reportLevel)
+	for i := range quantities {
+		q := &quantities[i]
+		c := analysis.Calibrate(d.index().scores[i].list, nominalCoverage, reportLevel)
 		if c.N == 0 {
 			continue
 		}
@@ -128,13 +135,12 @@ type miss struct {
 }
 
 // misses returns the predictions whose interval did not hold, worst first.
-func misses(runs []*record.StoredRun) []miss {
+func misses(all []scores) []miss {
 	var out []miss
-	for i := range quantities {
-		list, of := quantities[i].scored(runs)
-		for n, s := range list {
+	for i, q := range all {
+		for n, s := range q.list {
 			if s.Hi > 0 && (s.Measured < s.Lo || s.Measured > s.Hi) {
-				out = append(out, miss{of[n], &quantities[i], s, math.Log(s.Measured / s.Predicted)})
+				out = append(out, miss{q.of[n], &quantities[i], s, math.Log(s.Measured / s.Predicted)})
 			}
 		}
 	}

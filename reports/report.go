@@ -1,25 +1,40 @@
 package reports
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // New builds the report on everything in d.
 func New(d Data) (*Document, error) {
-	doc := &Document{Title: "bmoe report"}
-	doc.Sections = append(doc.Sections, d.answersSection(), d.findingsSection(), d.negativeSection())
-	for _, section := range []func() (Section, error){d.predictionsSection, d.hitsSection, d.storageSection, d.memorySection, d.timeSection} {
-		s, err := section()
-		if err != nil {
-			return nil, err
-		}
-		doc.Sections = append(doc.Sections, s)
+	d.index() // all sections look things up in it
+	whole := func(s Section) ([]Section, error) { return []Section{s}, nil }
+	drawn := func(s Section, err error) ([]Section, error) { return []Section{s}, err }
+	parts := []func() ([]Section, error){
+		func() ([]Section, error) { return whole(d.answersSection()) },
+		func() ([]Section, error) { return whole(d.findingsSection()) },
+		func() ([]Section, error) { return whole(d.negativeSection()) },
+		func() ([]Section, error) { return drawn(d.predictionsSection()) },
+		func() ([]Section, error) { return drawn(d.hitsSection()) },
+		func() ([]Section, error) { return drawn(d.storageSection()) },
+		func() ([]Section, error) { return drawn(d.memorySection()) },
+		func() ([]Section, error) { return drawn(d.timeSection()) },
+		func() ([]Section, error) { return whole(d.decisionsSection()) },
+		d.sweepSections,
+		func() ([]Section, error) { return whole(d.runsSection()) },
 	}
-	doc.Sections = append(doc.Sections, d.decisionsSection())
-	sweeps, err := d.sweepSections()
-	if err != nil {
+	sections := make([][]Section, len(parts))
+	work := workers()
+	for i, part := range parts {
+		work.Go(func() (err error) {
+			sections[i], err = part()
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	doc.Sections = append(append(doc.Sections, sweeps...), d.runsSection())
-	return doc, nil
+	return &Document{Title: "bmoe report", Sections: slices.Concat(sections...)}, nil
 }
 
 // findingsSection is one line for every comparison, wins or not.

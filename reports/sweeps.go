@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -24,18 +22,14 @@ func (d *Data) sweepSections() ([]Section, error) {
 			"The newest %d of %d experiments have a section and plots below. The other %d are in Findings; `bmoe report --experiment ID --out DIR` draws one of them.",
 			sweepsShown, more+sweepsShown, more))}})
 	}
-	sections := make([]Section, len(shown))
-	var group errgroup.Group // drawing is most of a report's time
-	for i, e := range shown {
-		group.Go(func() (err error) {
-			if sections[i], err = d.sweepSection(e); err != nil {
-				return fmt.Errorf("experiment %s: %w", short(e.ID), err)
-			}
-			return nil
-		})
+	for _, e := range shown {
+		section, err := d.sweepSection(e)
+		if err != nil {
+			return nil, fmt.Errorf("experiment %s: %w", short(e.ID), err)
+		}
+		out = append(out, section)
 	}
-	err := group.Wait()
-	return append(out, sections...), err
+	return out, nil
 }
 
 func (d *Data) sweepSection(e record.Experiment) (Section, error) {

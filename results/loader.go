@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +21,8 @@ type loader struct {
 	s        *Store
 	samples  bool
 	text     bool
+	lean     bool
+	limit    int
 	machines map[string]record.Machine
 	builds   map[string]record.Build
 	models   map[string]record.Model
@@ -28,7 +32,7 @@ type loader struct {
 
 func newLoader(s *Store, f RunFilter) *loader {
 	return &loader{
-		s: s, samples: f.Samples, text: f.Text,
+		s: s, samples: f.Samples, text: f.Text, lean: f.Lean, limit: f.Limit,
 		machines: map[string]record.Machine{}, builds: map[string]record.Build{}, models: map[string]record.Model{},
 		configs: map[string]config.Config{}, plans: map[string]*planner.Plan{},
 	}
@@ -43,8 +47,12 @@ func (l *loader) query(cond, order string) string {
 		tokens = "(SELECT data FROM tokens WHERE run_id = r.id)"
 		private = "(SELECT body FROM private WHERE owner_id = r.id)"
 	}
-	return `SELECT r.id, r.body, b.body, a.body, p.body, ` + samples + `, ` + tokens + `, ` + private + `
-		FROM run r JOIN environment b ON b.id = r.env_before_id JOIN environment a ON a.id = r.env_after_id
+	before, after, surroundings := "b.body", "a.body", "JOIN environment b ON b.id = r.env_before_id JOIN environment a ON a.id = r.env_after_id"
+	if l.lean {
+		before, after, surroundings = "NULL", "NULL", ""
+	}
+	return `SELECT r.id, r.body, ` + before + `, ` + after + `, p.body, ` + samples + `, ` + tokens + `, ` + private + `
+		FROM run r ` + surroundings + `
 		LEFT JOIN prediction p ON p.id = r.prediction_id
 		WHERE ` + cond + ` ` + order
 }
@@ -55,9 +63,9 @@ type stored struct {
 	body, before, after, expected, samples, tokens, personal []byte
 }
 
-// decoded is a run without what it shares with others.
-type decoded struct {
-	run     record.StoredRun
+// rest is what a run's row says of what it shares with others, and what is
+// private in it.
+type rest struct {
 	shares  shares
 	private record.Private
 }
@@ -68,80 +76,119 @@ type shares struct{ machine, build, model, modelName, config, plan string }
 // chunk is how many rows are decoded together, beside the reading of the next.
 const chunk = 256
 
-// load reads runs and decodes them on all processors, in the order of rows.
-func (l *loader) load(ctx context.Context, query string, args []any) ([]record.StoredRun, error) {
-	var group errgroup.Group
-	var chunks [][]decoded
-	var rows []stored
-	flush := func() {
-		batch, into := rows, make([]decoded, len(rows))
-		rows, chunks = nil, append(chunks, into)
-		group.Go(func() error { return decodeAll(batch, into) })
+// batch is a chunk of rows and the memory they point into. It is used again:
+// a ledger of five million samples is some hundred megabytes, and fresh memory
+// costs more than reading does.
+type batch struct {
+	rows []stored
+	held []byte
+}
+
+var batches = sync.Pool{New: func() any { return &batch{rows: make([]stored, 0, chunk)} }}
+
+func (b *batch) add(r *sql.Rows) error {
+	var row stored
+	var raw [7]sql.RawBytes // the driver's memory, good until the next row
+	if err := r.Scan(&row.id, &raw[0], &raw[1], &raw[2], &raw[3], &raw[4], &raw[5], &raw[6]); err != nil {
+		return err
 	}
-	err := l.s.each(ctx, query, args, func(r *sql.Rows) error {
-		var row stored
-		if err := r.Scan(&row.id, &row.body, &row.before, &row.after, &row.expected, &row.samples, &row.tokens, &row.personal); err != nil {
+	for i, into := range []*[]byte{&row.body, &row.before, &row.after, &row.expected, &row.samples, &row.tokens, &row.personal} {
+		at := len(b.held)
+		b.held = append(b.held, raw[i]...)
+		*into = b.held[at:len(b.held):len(b.held)]
+	}
+	b.rows = append(b.rows, row)
+	return nil
+}
+
+// load reads runs and decodes them on all processors, in the order of rows.
+func (l *loader) load(ctx context.Context, cond, order string, args []any) ([]record.StoredRun, error) {
+	var n int
+	if err := l.s.reader.QueryRowContext(ctx, "SELECT count(*) FROM run r WHERE "+cond, args...).Scan(&n); err != nil {
+		return nil, l.s.fault(err)
+	}
+	if l.limit > 0 {
+		n = min(n, l.limit)
+	}
+	out, rests := make([]record.StoredRun, n), make([]rest, n)
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	b, done := batches.Get().(*batch), 0
+	flush := func() {
+		full, at := b, done
+		done += len(full.rows)
+		b = batches.Get().(*batch)
+		group.Go(func() error {
+			defer full.free()
+			return full.decode(out[at:], rests[at:])
+		})
+	}
+	err := l.s.each(ctx, l.query(cond, order), args, func(r *sql.Rows) error {
+		if done+len(b.rows) == n { // stored since they were counted
+			return nil
+		}
+		if err := b.add(r); err != nil || len(b.rows) < chunk {
 			return err
 		}
-		if rows = append(rows, row); len(rows) == chunk {
-			flush()
-		}
+		flush()
 		return nil
 	})
 	flush()
+	b.free()
 	if werr := group.Wait(); err == nil {
 		err = werr
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := make([]record.StoredRun, 0, chunk*(len(chunks)-1)+len(chunks[len(chunks)-1]))
-	for _, c := range chunks {
-		for i := range c {
-			if err := l.fill(ctx, &c[i]); err != nil {
-				return nil, fmt.Errorf("run %s: %w", short(c[i].run.Run.RunID), err)
-			}
-			out = append(out, c[i].run)
+	out = out[:done]
+	for i := range out {
+		if err := l.fill(ctx, &out[i].Run, &rests[i]); err != nil {
+			return nil, fmt.Errorf("run %s: %w", short(out[i].Run.RunID), err)
 		}
 	}
 	return out, l.voids(ctx, out)
 }
 
-func decodeAll(rows []stored, into []decoded) error {
-	for i := range rows {
-		if err := into[i].decode(&rows[i]); err != nil {
-			return fmt.Errorf("run %s: %w", short(rows[i].id), err)
+func (b *batch) free() {
+	b.rows, b.held = b.rows[:0], b.held[:0]
+	batches.Put(b)
+}
+
+// decode decodes a batch's rows; nothing that is decoded points into it.
+func (b *batch) decode(out []record.StoredRun, rests []rest) error {
+	body := new(record.RunBody) // large, and made anew by every decoding otherwise
+	for i := range b.rows {
+		*body = record.RunBody{}
+		if err := b.rows[i].decode(body, &out[i], &rests[i]); err != nil {
+			return fmt.Errorf("run %s: %w", short(b.rows[i].id), err)
 		}
 	}
 	return nil
 }
 
-func (d *decoded) decode(row *stored) error {
-	var b record.RunBody
-	if err := decode(row.body, &b); err != nil {
+func (row *stored) decode(b *record.RunBody, out *record.StoredRun, other *rest) error {
+	if err := decode(row.body, b); err != nil {
 		return err
 	}
-	d.run = record.StoredRun{Run: b.Run, ExperimentID: b.ExperimentID, Attempt: b.Attempt}
+	out.Run, out.ExperimentID, out.Attempt = b.Run, b.ExperimentID, b.Attempt
 	if b.Slot != nil {
-		d.run.Slot = *b.Slot
+		out.Slot = *b.Slot
 	}
-	d.shares = shares{b.Machine, b.Build, b.Model, b.ModelName, b.Config, b.Plan}
-	r := &d.run.Run
+	other.shares = shares{b.Machine, b.Build, b.Model, b.ModelName, b.Config, b.Plan}
+	r := &out.Run
 	r.RunID, r.Stats = row.id, b.Stats.Counters
-	if err := decode(row.before, &r.EnvBefore); err != nil {
-		return err
-	}
-	if err := decode(row.after, &r.EnvAfter); err != nil {
-		return err
-	}
 	if len(row.expected) > 0 {
 		r.Prediction = &record.Prediction{}
-		if err := decode(row.expected, r.Prediction); err != nil {
-			return err
-		}
 	}
-	if len(row.personal) > 0 {
-		if err := decode(row.personal, &d.private); err != nil {
+	for _, part := range []struct {
+		body []byte
+		into any
+	}{{row.before, &r.EnvBefore}, {row.after, &r.EnvAfter}, {row.expected, r.Prediction}, {row.personal, &other.private}} {
+		if len(part.body) == 0 { // not asked for, or there is none
+			continue
+		}
+		if err := decode(part.body, part.into); err != nil {
 			return err
 		}
 	}
@@ -161,8 +208,8 @@ func unpack(row *stored, r *record.Run) error {
 }
 
 // fill adds what the run shares with others, and then what is private.
-func (l *loader) fill(ctx context.Context, d *decoded) (err error) {
-	r, of := &d.run.Run, &d.shares
+func (l *loader) fill(ctx context.Context, r *record.Run, other *rest) (err error) {
+	of := &other.shares
 	if r.Machine, err = fetch(ctx, l, l.machines, "machine", of.machine); err != nil {
 		return err
 	}
@@ -181,7 +228,7 @@ func (l *loader) fill(ctx context.Context, d *decoded) (err error) {
 			return err
 		}
 	}
-	if d.private.Empty() {
+	if other.private.Empty() {
 		return nil
 	}
 	if r.Plan != nil { // others have the same
@@ -189,7 +236,7 @@ func (l *loader) fill(ctx context.Context, d *decoded) (err error) {
 		plan.Decisions = slices.Clone(plan.Decisions)
 		r.Plan = &plan
 	}
-	d.private.RestoreRun(r)
+	other.private.RestoreRun(r)
 	return nil
 }
 

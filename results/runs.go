@@ -95,6 +95,7 @@ type RunFilter struct {
 	IncludeVoid bool   // also runs that were declared void, themselves or with their experiment
 	Samples     bool   // load the per-token times
 	Text        bool   // load what is private: paths, prompt, text, tokens, stderr
+	Lean        bool   // leave out the surroundings before and after
 	Limit       int    // newest so many; 0: all
 }
 
@@ -159,7 +160,7 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]record.StoredRun, erro
 		order = fmt.Sprintf("ORDER BY r.started_at DESC, r.id DESC LIMIT %d", f.Limit)
 	}
 	load := newLoader(s, f)
-	out, err := load.load(ctx, load.query(cond, order), args)
+	out, err := load.load(ctx, cond, order, args)
 	if f.Limit > 0 {
 		slices.Reverse(out)
 	}
@@ -173,7 +174,7 @@ func (s *Store) Run(ctx context.Context, id string) (record.StoredRun, error) {
 		return record.StoredRun{}, s.fault(err)
 	}
 	load := newLoader(s, RunFilter{Samples: true, Text: true})
-	found, err := load.load(ctx, load.query("r.id = ?", ""), []any{id})
+	found, err := load.load(ctx, "r.id = ?", "", []any{id})
 	if err != nil {
 		return record.StoredRun{}, err
 	}

@@ -181,3 +181,39 @@ func TestAppendOnly(t *testing.T) {
 		}
 	}
 }
+
+// A lean reading leaves the surroundings out and nothing else; more rows than a
+// batch holds come whole, in order.
+func TestRunsLeanAndMany(t *testing.T) {
+	ctx := context.Background()
+	s := openTest(t, "r.db")
+	var runs []record.StoredRun
+	for n := range 2*chunk + 7 {
+		runs = append(runs, record.StoredRun{Run: testRun(1, n, 2)})
+	}
+	must(t, second(s.SaveRuns(ctx, runs)))
+	whole, err := s.Runs(ctx, RunFilter{Samples: true})
+	must(t, err)
+	lean, err := s.Runs(ctx, RunFilter{Samples: true, Lean: true})
+	must(t, err)
+	if len(whole) != len(runs) || len(lean) != len(runs) {
+		t.Fatalf("%d and %d of %d runs", len(whole), len(lean), len(runs))
+	}
+	for i := range whole {
+		if i > 0 && whole[i].Run.StartedAt.Before(whole[i-1].Run.StartedAt) {
+			t.Fatalf("run %d is out of order", i)
+		}
+		if whole[i].Run.EnvBefore.At.IsZero() || !lean[i].Run.EnvBefore.At.IsZero() {
+			t.Fatalf("surroundings of run %d: %v, lean %v", i, whole[i].Run.EnvBefore.At, lean[i].Run.EnvBefore.At)
+		}
+		whole[i].Run.EnvBefore, whole[i].Run.EnvAfter = record.Environment{}, record.Environment{}
+	}
+	if diff := cmp.Diff(whole, lean); diff != "" {
+		t.Errorf("lean differs (-whole +lean):\n%s", diff)
+	}
+	few, err := s.Runs(ctx, RunFilter{Limit: 3, Lean: true})
+	must(t, err)
+	if len(few) != 3 || few[2].Run.RunID != lean[len(lean)-1].Run.RunID {
+		t.Errorf("the newest three: %d", len(few))
+	}
+}

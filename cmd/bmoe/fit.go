@@ -232,7 +232,11 @@ func (a *app) printFit(f fitFlags, doc *fitDoc, in fitInput, fit *analysis.HitFi
 		if err != nil {
 			return err
 		}
-		if err := writeFiles(f.plot, []reports.File{{Name: fig.Name + ".svg", Bytes: fig.SVG}, {Name: fig.Name + ".png", Bytes: fig.PNG}}); err != nil {
+		files, err := reports.FigureFiles(fig)
+		if err != nil {
+			return err
+		}
+		if err := writeFiles(f.plot, files); err != nil {
 			return err
 		}
 	}

@@ -119,7 +119,7 @@ func loadReport(ctx context.Context, path string, f reportFlags) (d reports.Data
 			err = cerr
 		}
 	}()
-	if d.Runs, err = s.Runs(ctx, results.RunFilter{Experiment: f.experiment, Model: f.model, Since: f.since, IncludeVoid: true, Samples: true}); err != nil {
+	if d.Runs, err = s.Runs(ctx, results.RunFilter{Experiment: f.experiment, Model: f.model, Since: f.since, IncludeVoid: true, Samples: true, Lean: true}); err != nil {
 		return d, ledgerFault(err)
 	}
 	if d.Experiments, err = chosenExperiments(ctx, s, f, d.Runs); err != nil {

@@ -132,7 +132,11 @@ func resultPages(dir string, doc *reports.Document) ([]generated, error) {
 		}
 	}
 	for _, f := range doc.Figures() {
-		out = append(out, generated{filepath.Join(dir, f.Name+".svg"), f.SVG})
+		svg, err := f.SVG()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, generated{filepath.Join(dir, f.Name+".svg"), svg})
 	}
 	return out, nil
 }
