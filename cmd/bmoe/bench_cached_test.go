@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -97,7 +98,8 @@ func BenchmarkRepackStock(b *testing.B) {
 }
 
 // BenchmarkRepackAuto asks whether a plan's choice of --repack is the better one
-// at small, middling and full caches.
+// at small, middling and full caches. All three arms are planned, so that they
+// differ in nothing else that a plan chooses.
 func BenchmarkRepackAuto(b *testing.B) {
 	spec := synth.Default()
 	spec.Skew = 1
@@ -107,12 +109,12 @@ func BenchmarkRepackAuto(b *testing.B) {
 		rates := map[string][]float64{}
 		var chosen string
 		var hits float64
-		for range 3 {
-			for _, how := range []string{"on", "off", "auto"} {
-				args := []string{"--moe-stream", "--cache-mb", mb, "--dense-weights", "anon", "-n", "128", "-c", "512"}
-				if how == "auto" {
-					args = append(args, "--auto")
-				} else {
+		arms := []string{"on", "off", "auto"}
+		for round := range 6 {
+			for i := range arms {
+				how := arms[(i+round)%len(arms)]
+				args := []string{"--auto", "--db", filepath.Join(b.TempDir(), "none.db"), "--io-threads", "4", "--moe-stream", "--cache-mb", mb, "--dense-weights", "anon", "-n", "256", "-c", "512"}
+				if how != "auto" {
 					args = append(args, "--repack", how)
 				}
 				r := bare(b, model, args...)

@@ -9,6 +9,7 @@ import (
 	"github.com/bmoe/bmoe/engine"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
+	"github.com/bmoe/bmoe/probes"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -86,12 +87,17 @@ func (r *runner) once(ctx context.Context, doc *document) error {
 		return r.finish(ctx, doc, openError(err))
 	}
 	defer s.Close()
+	s.CommitAhead(holdable)
 	doc.opened(s)
 	talk := newTalk(r, s)
 	err = talk.turns(ctx, doc)
 	doc.measured(s)
 	return r.finish(ctx, doc, err)
 }
+
+// holdable is how many bytes this process may still hold; none where that is
+// not known.
+func holdable() int64 { return probes.Local().Memory().Holdable.Or(0) }
 
 // finish stores the run and prints what is left to print.
 func (r *runner) finish(ctx context.Context, doc *document, runErr error) error {

@@ -24,6 +24,9 @@ func (s *Stream) reclaim() {
 	for _, a := range s.arenas {
 		a.grow(a.limit)
 	}
+	if s.room != nil {
+		s.Populate(s.room)
+	}
 }
 
 // Resize changes the cache's budget between graphs. A smaller one keeps the
@@ -62,6 +65,7 @@ func (s *Stream) relay(bytes int64) error {
 	if err != nil {
 		return err
 	}
+	s.populator.stop()
 	for _, a := range s.arenas {
 		if err := a.free(); err != nil {
 			return err
@@ -107,6 +111,7 @@ func (s *Stream) shrink(group, n int) {
 	if n >= a.open {
 		return
 	}
+	s.populator.stop()
 	s.policy.Release()
 	for a.used() > n {
 		vl, ve, ok := s.policy.Victim(a.g.layers[0])

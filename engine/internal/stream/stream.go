@@ -74,8 +74,10 @@ type Stream struct {
 	policy      cachepolicy.Policy
 	picks       *cachepolicy.Collector
 	lanes       *lanes
-	slotOf      []int32 // layer*Experts + expert -> slot in the layer's group, -1 absent
-	seen        []bool  // read before, for cold against re-read
+	populator   *populator
+	room        func() int64 // for it; nil: it was not asked for
+	slotOf      []int32      // layer*Experts + expert -> slot in the layer's group, -1 absent
+	seen        []bool       // read before, for cold against re-read
 	wide        *prefill
 	narrow      bool // mode of the running graph
 	prompt      bool
@@ -141,6 +143,7 @@ func (s *Stream) Close() error {
 	if s.lanes != nil && !s.lanes.stop() {
 		return fmt.Errorf("%s: %w: its memory is not given back", s.src.Name(0), errReadTimeout)
 	}
+	s.populator.stop()
 	for _, a := range s.arenas {
 		errs = append(errs, a.free())
 	}

@@ -41,6 +41,9 @@ func TestServesTheFilesBytes(t *testing.T) {
 		cfg.BudgetBytes = int64(rapid.Float64Range(0, 1.2).Draw(r, "share") * float64(total))
 		m := newFake(r, cfg, rapid.SampledFrom([]int64{1, 512}).Draw(r, "align"), sizes)
 		defer m.s.Close()
+		if rapid.Bool().Draw(r, "populate") {
+			m.s.Populate(func() int64 { return 1 << 40 })
+		}
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0))
 		for range rapid.IntRange(1, 12).Draw(r, "graphs") {
 			tokens, prompt := 1, false
