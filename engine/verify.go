@@ -72,7 +72,7 @@ func (s *Session) checkDevice(ctx context.Context) error {
 func (s *Session) verifyPrompt() (tokens []int32, why string) {
 	want := max(verifyTokens, s.device.least)
 	if want > s.ubatch || want > s.ctx.Size() {
-		return nil, fmt.Sprintf("its narrowest graph is %d tokens wide, and this context computes at most %d at once", want, min(s.ubatch, s.ctx.Size()))
+		return nil, fmt.Sprintf("that takes a graph of %d tokens, and this run computes at most %d at once; --ubatch %d would let it", want, min(s.ubatch, s.ctx.Size()), want)
 	}
 	text, err := s.model.Tokenize(verifyText, true, false)
 	if err != nil || len(text) < verifyPositions {
