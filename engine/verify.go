@@ -30,8 +30,10 @@ func (s *Session) outputsFor() int {
 }
 
 // checkDevice prefills a fixed text on the host and on the device and keeps the
-// device if they agree on the next token nearly everywhere. A check that cannot
-// be made is no evidence against it.
+// device if they agree on the next token nearly everywhere. Logits further off
+// than a backend's may be are for the caller to accept: on best effort, which a
+// plan sets for a device of its own choice, the host is used instead. A check
+// that cannot be made is no evidence against the device.
 func (s *Session) checkDevice(ctx context.Context) error {
 	if s.device == nil || !s.cfg.PrefillVerify {
 		return nil
@@ -64,6 +66,12 @@ func (s *Session) checkDevice(ctx context.Context) error {
 	s.notes = append(s.notes, fmt.Sprintf("device %s agrees with the host on %d of %d next tokens, NMSE of the logits %.2g, of the median position %.2g (%d tokens: host %.2f s, device %.2f s)", s.device.name, agree, len(host), nmse, middle, len(tokens), hostS, devS))
 	if float64(agree) < verifyShare*float64(len(host)) {
 		return fmt.Errorf("it computes something else than the host: %d of %d next tokens agree, %.0f %% must (--no-prefill-verify skips this check)", agree, len(host), 100*verifyShare)
+	}
+	if nmse > device.MaxNMSE {
+		if s.cfg.PrefillBestEffort {
+			return fmt.Errorf("its logits differ from the host's by an NMSE of %.2g, %.2g is allowed; --prefill-device %s without --prefill-best-effort uses it all the same", nmse, device.MaxNMSE, s.device.name)
+		}
+		s.notes = append(s.notes, fmt.Sprintf("device %s is used because it was asked for: its logits differ from the host's by more than %.2g, and text may; --prefill-device none gives the host's", s.device.name, device.MaxNMSE))
 	}
 	return nil
 }
