@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -339,6 +340,31 @@ func TestPressureIsOfOthers(t *testing.T) {
 	}
 	if s := stalls(&record.Environment{At: at}, &record.Environment{At: at.Add(time.Second)}); s != nil {
 		t.Errorf("a kernel that does not say: %+v", s)
+	}
+}
+
+// A verdict quotes a run's error without its paths: so it can be shared, and is
+// the same where the paths are not known.
+func TestVerdictNamesNoPath(t *testing.T) {
+	e := register(t, lanesQuestion(t, 6, "1", "4"))
+	failed := func(model, text string) record.Verdict {
+		return Judge(e, steady(e, nil, func(r *record.StoredRun) {
+			r.Run.Config.Model = model
+			if r.Slot.Arm == "4" {
+				r.Run.State, r.Run.Error = record.StateFailed, text
+			}
+		}))
+	}
+	const folder = "/home/al ice/models"
+	home := failed(folder+"/m.gguf", "open "+folder+"/m.gguf: no such file")
+	if raw, err := json.Marshal(home); err != nil || strings.Contains(string(raw), "ice/models") {
+		t.Errorf("%v: %s", err, raw)
+	}
+	if !strings.Contains(home.Comparisons[0].Reason, "no such file") {
+		t.Errorf("the reason says nothing: %q", home.Comparisons[0].Reason)
+	}
+	if diff := cmp.Diff(home, failed("", "open <path>: no such file")); diff != "" {
+		t.Errorf("elsewhere (-home +elsewhere):\n%s", diff)
 	}
 }
 
