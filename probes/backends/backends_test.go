@@ -146,7 +146,11 @@ func checkBuffers(t *testing.T, m *model.Model, buf planner.BufferFacts) {
 func TestHostThatDies(t *testing.T) {
 	m := tiny(t, nil)
 	for mode, want := range map[string]string{"crash": "signal 9", "hang": "did not answer", "nonsense": "something else"} {
-		e := New(child(t, mode, m.Path, time.Second))
+		limit := 30 * time.Second // of a child that does answer, on a slow machine
+		if mode == "hang" {
+			limit = time.Second
+		}
+		e := New(child(t, mode, m.Path, limit))
 		cfg := config.Default()
 		b := e.Backends(t.Context(), m, cfg)
 		var p planner.Profile
