@@ -142,7 +142,7 @@ const (
 // fastest one's median and how far the other lies from it. What shares the
 // machine only takes time away, and two threads on one processor take ten times
 // as long for as long as they stay there: a window may be slow and even.
-func steady(ctx context.Context, g *llama.MatmulGraph) (median, spread float64, err error) {
+func steady(ctx context.Context, g interface{ Run() (float64, error) }) (median, spread float64, err error) {
 	best, second, spent := math.Inf(1), math.Inf(1), 0.0
 	for n := 0; n < 2 || n < windowMost && spent < windowsFor && second > best*(1+agree); n++ {
 		if n > 0 {

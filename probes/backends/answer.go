@@ -120,7 +120,7 @@ func measure(ctx context.Context, m *model.Model, cfg config.Config, name string
 	} else {
 		a.Memory = memoryOf(h, &report.Info)
 	}
-	if a.Projection, err = device.Project(m.Shards, cfg, widths(cfg), offload); err != nil {
+	if a.Projection, err = device.Project(ctx, m.Shards, cfg, widths(cfg), offload, spec.Threads); err != nil {
 		a.ProjectErr = err.Error()
 	}
 	return a, nil
