@@ -109,6 +109,9 @@ func measure(ctx context.Context, m *model.Model, cfg config.Config, name string
 	if !ok {
 		return nil, errors.New("the model has no matrix to multiply")
 	}
+	if name != Host {
+		spec.Sweep = min(spec.Sweep, deviceSweep)
+	}
 	report, err := device.Measure(ctx, name, spec)
 	if err != nil {
 		return nil, err
