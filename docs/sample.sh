@@ -3,7 +3,8 @@
 # generated from, by real runs: a model larger than the memory it may use is
 # run as planned, then swept. Wins, undecided, void and fatal outcomes are all
 # kept. It needs a quiet machine and the right to make a control group, and
-# takes about fifteen minutes; `docs/sample.sh STAGE...` runs a part:
+# takes about fifteen minutes; `docs/sample.sh STAGE...` runs a part. BMOE= names
+# another program than bin/bmoe:
 #
 #   first   a planned run, reading lanes, cache sizes, the A/A control
 #   second  cache policies, a claim that fails, a lever that cannot act, an arm
@@ -12,8 +13,10 @@
 #   share   what may be shown of all that, as docs/results/sample.db
 set -euo pipefail
 cd "$(dirname "$0")/.."
+bmoe=${BMOE:-bin/bmoe}
 out=out/sample
 model=$out/model.gguf
+unpacked=$out/model-q8_0.gguf
 percent=40 # of the model's size is all the memory there is
 export BMOE_DB=$out/results.db
 
@@ -47,13 +50,14 @@ step() {
 # fails COMMAND... is a step that is meant to end without a finding.
 fails() { step "$@" || echo "(exit $?)"; }
 
+# made FILE TYPE LAYERS makes a model and leaves nothing of it in the page cache.
 made() {
 	mkdir -p "$out"
-	[ -f "$model" ] && return
-	bin/bmoe synth -o "$model" --arch qwen3moe --layers 10 --experts 64 --experts-used 8 \
-		--embd 1024 --ff 512 --type q4_0 --seed 1 --skew 1
-	sync "$model"
-	dd if="$model" iflag=nocache count=0 status=none
+	[ -f "$1" ] && return
+	"$bmoe" synth -o "$1" --arch qwen3moe --layers "$3" --experts 64 --experts-used 8 \
+		--embd 1024 --ff 512 --type "$2" --seed 1 --skew 1
+	sync "$1"
+	dd if="$1" iflag=nocache count=0 status=none
 }
 
 streamed=(-m "$model" --moe-stream -c 1024 -t 2)
@@ -62,33 +66,37 @@ by_hand=("${streamed[@]}" --dense-weights anon --cache-mb 96)
 feed=(--ignore-eos --random-tokens 1)
 
 first() {
-	step bin/bmoe run "${planned[@]}" -p "Once upon a time" -n 64 "${feed[@]}"
-	step bin/bmoe sweep "${planned[@]}" --lever io-threads --values 1,2,4 --pairs 8
-	step bin/bmoe sweep "${planned[@]}" --lever cache-mb --values 32,64,96,128 --pairs 7
-	step bin/bmoe sweep "${planned[@]}" --aa --pairs 8
+	step "$bmoe" run "${planned[@]}" -p "Once upon a time" -n 64 "${feed[@]}"
+	step "$bmoe" sweep "${planned[@]}" --lever io-threads --values 1,2,4 --pairs 8
+	step "$bmoe" sweep "${planned[@]}" --lever cache-mb --values 32,64,96,128 --pairs 7
+	step "$bmoe" sweep "${planned[@]}" --aa --pairs 8
 }
 
 second() {
-	step bin/bmoe sweep "${by_hand[@]}" --lever cache-policy --values lru,a2d --pairs 8
-	fails bin/bmoe sweep "${by_hand[@]}" --lever overlap --pairs 6 --predict "better by 50%..80%"
+	step "$bmoe" sweep "${by_hand[@]}" --lever cache-policy --values lru,a2d --pairs 8
+	fails "$bmoe" sweep "${by_hand[@]}" --lever overlap --pairs 6 --predict "better by 50%..80%"
 	fails setpriv --bounding-set=-ipc_lock prlimit --memlock=65536:65536 \
-		bin/bmoe sweep "${by_hand[@]}" --lever cache-pin --pairs 6 -n 16
-	fails bin/bmoe sweep "${streamed[@]}" --dense-weights anon --lever cache-mb --values 96,400 --pairs 6 --over-ledger
-	step bin/bmoe fit -m "$model"
+		"$bmoe" sweep "${by_hand[@]}" --lever cache-pin --pairs 6 -n 16
+	fails "$bmoe" sweep "${streamed[@]}" --dense-weights anon --lever cache-mb --values 96,400 --pairs 6 --over-ledger
+	step "$bmoe" fit -m "$model"
 }
 
+# Of Q4_0 weights llama.cpp by default makes a repacked copy, which does not fit:
+# it is killed. Q8_0 weights it maps as they are.
 third() {
-	step bin/bmoe sweep "${planned[@]}" --plan-vs-baseline --values mmap,cache-mb --pairs 8 -n 8
+	fails "$bmoe" sweep "${planned[@]}" --no-repack --plan-vs-baseline --values mmap,cache-mb --pairs 8 -n 8
+	step "$bmoe" sweep -m "$unpacked" --moe-stream -c 1024 -t 2 --auto --plan-vs-baseline --values mmap,cache-mb --pairs 8 -n 8
 }
 
 share() {
 	mkdir -p docs/results
 	rm -f docs/results/sample.db
-	step bin/bmoe db export --format db -o docs/results/sample.db
-	step bin/bmoe db check --db docs/results/sample.db
+	step "$bmoe" db export --format db -o docs/results/sample.db
+	step "$bmoe" db check --db docs/results/sample.db
 }
 
-made
+made "$model" q4_0 10
+made "$unpacked" q8_0 5
 limited
 for stage in "${@:-all}"; do
 	case $stage in

@@ -141,8 +141,9 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 }
 
-// corrupting forwards to a server and turns the signs of the weights over.
-func corrupting(t *testing.T, to string) string {
+// corrupting forwards to a server and changes one byte in so many of q8_0
+// weights by some bits; every 34th is never a block's scale.
+func corrupting(t *testing.T, to string, every int, bits byte) string {
 	t.Helper()
 	return rpctest.Listen(t, func(c net.Conn) {
 		s, err := net.Dial("tcp", to)
@@ -151,12 +152,12 @@ func corrupting(t *testing.T, to string) string {
 		}
 		defer s.Close()
 		go func() { _, _ = io.Copy(c, s) }()
-		for corrupt(c, s) == nil {
+		for corrupt(c, s, every, bits) == nil {
 		}
 	})
 }
 
-func corrupt(from io.Reader, to io.Writer) error {
+func corrupt(from io.Reader, to io.Writer, every int, bits byte) error {
 	head := make([]byte, 9)
 	if _, err := io.ReadFull(from, head); err != nil {
 		return err
@@ -166,9 +167,10 @@ func corrupt(from io.Reader, to io.Writer) error {
 		return err
 	}
 	const setTensor = 6
-	if head[0] == setTensor && len(body) > 4096 {
-		for i := 512; i < len(body); i += 3 {
-			body[i] ^= 0x80
+	const q8 = 8 // the tensor's type, behind its id
+	if head[0] == setTensor && len(body) > 4096 && body[8] == q8 {
+		for i := 512; i < len(body); i += every {
+			body[i] ^= bits
 		}
 	}
 	_, err := to.Write(append(head, body...))
@@ -178,7 +180,7 @@ func corrupt(from io.Reader, to io.Writer) error {
 func TestVerifyRefusesADeviceThatComputesSomethingElse(t *testing.T) {
 	srv := rpctest.Start(t)
 	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
-	cfg := deviceConfig(t, model, &rpctest.Server{At: corrupting(t, srv.At)})
+	cfg := deviceConfig(t, model, &rpctest.Server{At: corrupting(t, srv.At, 3, 0x80)})
 	cfg.PrefillVerify = true
 	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "next tokens agree") {
 		t.Errorf("error %v", err)
@@ -187,6 +189,35 @@ func TestVerifyRefusesADeviceThatComputesSomethingElse(t *testing.T) {
 	got := generate(t, cfg, words(40), 4)
 	if want := generate(t, baseConfig(model), words(40), 4); got.hash != want.hash || got.c.BytesToDevice != 0 {
 		t.Errorf("best effort: hash %s, want the host's %s; %d bytes to the device", got.hash, want.hash, got.c.BytesToDevice)
+	}
+}
+
+// A device that agrees on the next tokens and is further off than a backend may
+// be is used where the caller asked for it, with a note, and not where a plan
+// did, which sets best effort.
+func TestVerifyLeavesAnInexactDeviceToTheCaller(t *testing.T) {
+	srv := rpctest.Start(t)
+	model := makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0"))
+	cfg := deviceConfig(t, model, &rpctest.Server{At: corrupting(t, srv.At, 34, 0x08)})
+	cfg.PrefillVerify = true
+	for _, planned := range []bool{false, true} {
+		cfg.PrefillBestEffort = planned
+		s, err := Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(s.Notes(), "\n")
+		t.Log(notes)
+		want := "is used because it was asked for"
+		if planned {
+			want = "--prefill-device RPC0 without --prefill-best-effort uses it all the same"
+		}
+		if used := s.Config().PrefillDevice == "RPC0"; used == planned || !strings.Contains(notes, want) {
+			t.Errorf("planned %v: device used %v, notes %s", planned, used, notes)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -85,7 +85,8 @@ func TestFieldProgressIsVisibleOnASlowMachine(t *testing.T) {
 	type step struct{ done, total int }
 	var prompt []step
 	tokens := 0
-	turn(t, s, Request{Text: words(40), Predict: 6,
+	turn(t, s, Request{
+		Text: words(40), Predict: 6,
 		OnPrompt: func(done, total int) { prompt = append(prompt, step{done, total}) },
 		OnToken:  func(Progress) { tokens++ },
 	})

@@ -30,8 +30,10 @@ func (s *Session) outputsFor() int {
 }
 
 // checkDevice prefills a fixed text on the host and on the device and keeps the
-// device if they agree on the next token nearly everywhere. A check that cannot
-// be made is no evidence against it.
+// device if they agree on the next token nearly everywhere. Logits further off
+// than a backend's may be are for the caller to accept: on best effort, which a
+// plan sets for a device of its own choice, the host is used instead. A check
+// that cannot be made is no evidence against the device.
 func (s *Session) checkDevice(ctx context.Context) error {
 	if s.device == nil || !s.cfg.PrefillVerify {
 		return nil
@@ -65,6 +67,12 @@ func (s *Session) checkDevice(ctx context.Context) error {
 	if float64(agree) < verifyShare*float64(len(host)) {
 		return fmt.Errorf("it computes something else than the host: %d of %d next tokens agree, %.0f %% must (--no-prefill-verify skips this check)", agree, len(host), 100*verifyShare)
 	}
+	if nmse > device.MaxNMSE {
+		if s.cfg.PrefillBestEffort {
+			return fmt.Errorf("its logits differ from the host's by an NMSE of %.2g, %.2g is allowed; --prefill-device %s without --prefill-best-effort uses it all the same", nmse, device.MaxNMSE, s.device.name)
+		}
+		s.notes = append(s.notes, fmt.Sprintf("device %s is used because it was asked for: its logits differ from the host's by more than %.2g, and text may; --prefill-device none gives the host's", s.device.name, device.MaxNMSE))
+	}
 	return nil
 }
 
@@ -72,7 +80,7 @@ func (s *Session) checkDevice(ctx context.Context) error {
 func (s *Session) verifyPrompt() (tokens []int32, why string) {
 	want := max(verifyTokens, s.device.least)
 	if want > s.ubatch || want > s.ctx.Size() {
-		return nil, fmt.Sprintf("its narrowest graph is %d tokens wide, and this context computes at most %d at once", want, min(s.ubatch, s.ctx.Size()))
+		return nil, fmt.Sprintf("that takes a graph of %d tokens, and this run computes at most %d at once; --ubatch %d would let it", want, min(s.ubatch, s.ctx.Size()), want)
 	}
 	text, err := s.model.Tokenize(verifyText, true, false)
 	if err != nil || len(text) < verifyPositions {

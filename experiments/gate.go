@@ -45,6 +45,8 @@ func (g *Gate) Enter(ctx context.Context, modelPath string) (record.Environment,
 		env := g.Sensor.Environment(ctx, modelPath)
 		if busy, ok := g.Sensor.Busy(ctx); ok {
 			env.CPUBusy = busy
+			later := g.Sensor.Environment(ctx, "")
+			env.Entry = stalls(&env, &later)
 		}
 		unmet := g.unmet(&env)
 		if len(unmet) == 0 || ctx.Err() != nil || !now().Before(deadline) {
@@ -55,6 +57,17 @@ func (g *Gate) Enter(ctx context.Context, modelPath string) (record.Environment,
 		}
 		sleep(ctx, gatePoll)
 	}
+}
+
+// stalls are what others waited for between two snapshots: no run of ours is
+// alive then. Nil where the kernel does not say.
+func stalls(from, to *record.Environment) *record.Stalls {
+	moment := to.At.Sub(from.At)
+	if moment <= 0 || to.IOWaited == 0 && to.MemWaited == 0 {
+		return nil
+	}
+	share := func(d time.Duration) float64 { return min(100, 100*max(0, d.Seconds())/moment.Seconds()) }
+	return &record.Stalls{Mem: share(to.MemWaited - from.MemWaited), IO: share(to.IOWaited - from.IOWaited)}
 }
 
 // SetReference makes the conditions of an earlier first run the measure, for an

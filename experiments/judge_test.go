@@ -1,10 +1,12 @@
 package experiments
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -310,6 +312,59 @@ func TestContaminationsAreReported(t *testing.T) {
 	}
 	if v.Comparisons[0].Verdict != "better" {
 		t.Errorf("warnings do not change a verdict: %s", v.Comparisons[0].Verdict)
+	}
+}
+
+// What our own run before waited for is in the averages and no warning: the
+// moment before the run decides, where it was looked at.
+func TestPressureIsOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  record.Environment
+		warn bool
+	}{
+		{"averages only", record.Environment{PSIIO: 60}, true},
+		{"the run before", record.Environment{PSIIO: 60, PSIMem: 60, Entry: &record.Stalls{}}, false},
+		{"others, for storage", record.Environment{Entry: &record.Stalls{IO: 60}}, true},
+		{"others, for memory", record.Environment{Entry: &record.Stalls{Mem: 60}}, true},
+	} {
+		if got := underPressure(&c.env); got != c.warn {
+			t.Errorf("%s: %v, want %v", c.name, got, c.warn)
+		}
+	}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	from := record.Environment{At: at, IOWaited: time.Second, MemWaited: time.Second}
+	to := record.Environment{At: at.Add(200 * time.Millisecond), IOWaited: 1100 * time.Millisecond, MemWaited: time.Second}
+	if s := stalls(&from, &to); s == nil || math.Abs(s.IO-50) > 1e-9 || s.Mem != 0 {
+		t.Errorf("half of 200 ms in storage is %+v", s)
+	}
+	if s := stalls(&record.Environment{At: at}, &record.Environment{At: at.Add(time.Second)}); s != nil {
+		t.Errorf("a kernel that does not say: %+v", s)
+	}
+}
+
+// A verdict quotes a run's error without its paths: so it can be shared, and is
+// the same where the paths are not known.
+func TestVerdictNamesNoPath(t *testing.T) {
+	e := register(t, lanesQuestion(t, 6, "1", "4"))
+	failed := func(model, text string) record.Verdict {
+		return Judge(e, steady(e, nil, func(r *record.StoredRun) {
+			r.Run.Config.Model = model
+			if r.Slot.Arm == "4" {
+				r.Run.State, r.Run.Error = record.StateFailed, text
+			}
+		}))
+	}
+	const folder = "/home/al ice/models"
+	home := failed(folder+"/m.gguf", "open "+folder+"/m.gguf: no such file")
+	if raw, err := json.Marshal(home); err != nil || strings.Contains(string(raw), "ice/models") {
+		t.Errorf("%v: %s", err, raw)
+	}
+	if !strings.Contains(home.Comparisons[0].Reason, "no such file") {
+		t.Errorf("the reason says nothing: %q", home.Comparisons[0].Reason)
+	}
+	if diff := cmp.Diff(home, failed("", "open <path>: no such file")); diff != "" {
+		t.Errorf("elsewhere (-home +elsewhere):\n%s", diff)
 	}
 }
 

@@ -68,9 +68,10 @@ func ending(state string) string {
 	return "failed"
 }
 
-// fate is the first line of what is known of a run that died.
+// fate is the first line of what is known of a run that died, without the paths
+// that only its own machine knows.
 func fate(r *record.Run) string {
-	text := r.Error
+	text := record.PublicError(r)
 	if text == "" {
 		text = r.Signal
 	}

@@ -15,7 +15,7 @@ const (
 	faultJump   = 10  // times the arm's median of major faults
 	faultLeast  = 500 // faults below which a jump means nothing
 	heatRiseC   = 10  // degrees within one run
-	psiHigh     = 20  // percent of time some task waited, over ten seconds
+	psiHigh     = 20  // percent of time some task waited
 	memoryShare = 0.8 // of the first run's available memory
 	swapGrowth  = 64 << 20
 )
@@ -159,7 +159,7 @@ func brokenRules(r *record.Run, available int64) []string {
 	if rise := r.EnvAfter.TempC - r.EnvBefore.TempC; r.EnvBefore.TempC > 0 && rise > heatRiseC {
 		w = append(w, fmt.Sprintf("thermal: over %d degrees warmer after the run than before", heatRiseC))
 	}
-	if r.EnvBefore.PSIMem > psiHigh || r.EnvBefore.PSIIO > psiHigh {
+	if underPressure(&r.EnvBefore) {
 		w = append(w, fmt.Sprintf("pressure: others waited for memory or storage over %d %% of the time before the run", psiHigh))
 	}
 	if r.EnvBefore.Governor == "powersave" {
@@ -172,6 +172,15 @@ func brokenRules(r *record.Run, available int64) []string {
 		w = append(w, "memory: less than 80 % of the first run's available memory before the run")
 	}
 	return w
+}
+
+// underPressure goes by the moment before the run where it was looked at. Runs
+// of before have averages only, which the run before them is part of.
+func underPressure(e *record.Environment) bool {
+	if e.Entry != nil {
+		return e.Entry.Mem > psiHigh || e.Entry.IO > psiHigh
+	}
+	return e.PSIMem > psiHigh || e.PSIIO > psiHigh
 }
 
 // outputs notes a lever whose arms computed different tokens, where it may.

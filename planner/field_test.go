@@ -63,7 +63,7 @@ func TestFieldHandFlagDoesNotDisablePlanning(t *testing.T) {
 					continue
 				}
 				// A lock that is refused needs no stepping down.
-				if got := decision(plan, d.Knob); got.Knob == "" && !(knob == "cache-pin" && d.Knob == "cache-pin-fit") {
+				if got := decision(plan, d.Knob); got.Knob == "" && (knob != "cache-pin" || d.Knob != "cache-pin-fit") {
 					t.Errorf("%s=%s: nothing is decided about %s any more", knob, value, d.Knob)
 				} else if _, pinned := pins[d.Knob]; !pinned && got.Provenance == Operator {
 					t.Errorf("%s=%s: %s is said to be the caller's", knob, value, d.Knob)

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -32,7 +33,8 @@ func (h *Host) Environment(_ context.Context, modelPath string) record.Environme
 	e.FreqMHz = h.frequency().Or(0)
 	e.Governor = h.governor().Or("")
 	e.THP = h.hugePages()
-	e.PSIMem, e.PSIIO = h.pressure("memory"), h.pressure("io")
+	e.PSIMem, e.MemWaited = h.pressure("memory")
+	e.PSIIO, e.IOWaited = h.pressure("io")
 	if modelPath != "" {
 		h.fileEnvironment(&e, modelPath)
 	}
@@ -77,18 +79,26 @@ func (h *Host) hugePages() string {
 }
 
 // pressure is the share of time, percent over ten seconds, in which some task
-// waited for a resource.
-func (h *Host) pressure(what string) float64 {
+// waited for a resource, and for how long some did since the system started.
+func (h *Host) pressure(what string) (share float64, total time.Duration) {
 	text, err := h.word(path.Join("/proc/pressure", what))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
-		if len(fields) > 1 && fields[0] == "some" {
-			avg, _ := strconv.ParseFloat(strings.TrimPrefix(fields[1], "avg10="), 64)
-			return avg
+		if len(fields) == 0 || fields[0] != "some" {
+			continue
+		}
+		for _, f := range fields[1:] {
+			switch name, value, _ := strings.Cut(f, "="); name {
+			case "avg10":
+				share, _ = strconv.ParseFloat(value, 64)
+			case "total":
+				us, _ := strconv.ParseInt(value, 10, 64)
+				total = time.Duration(us) * time.Microsecond
+			}
 		}
 	}
-	return 0
+	return share, total
 }

@@ -261,7 +261,7 @@ func TestIdentityOfRecordedMachines(t *testing.T) {
 
 func TestEnvironmentOfRecordedMachine(t *testing.T) {
 	e := recorded(t, "laptop-zram", nil).Environment(t.Context(), "")
-	if e.Kernel != "6.12.9-200.fc41.x86_64" || e.Load1 != 0.52 || e.PSIMem != 1.25 || e.THP != "madvise" ||
+	if e.Kernel != "6.12.9-200.fc41.x86_64" || e.Load1 != 0.52 || e.PSIMem != 1.25 || e.MemWaited == 0 || e.THP != "madvise" ||
 		e.TempC != 63 || e.Governor != "powersave" || e.SwapUsed != 1900000*kib || e.CachedModelFrac != -1 || e.MemAvailable != 2831156*kib {
 		t.Errorf("environment = %+v", e)
 	}

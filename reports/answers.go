@@ -84,11 +84,7 @@ func bestSetting(e record.Experiment, v record.Verdict) string {
 	if best >= 0 {
 		return fmt.Sprintf("%s: %s", name, sentence(v.Comparisons[best]))
 	}
-	words := make([]string, len(v.Comparisons))
-	for i, c := range v.Comparisons {
-		words[i] = c.Arm + " " + c.Verdict
-	}
-	return fmt.Sprintf("%s: nothing beats %s (%s; %s)", name, e.Baseline, strings.Join(words, ", "), pairsOf(v.Comparisons))
+	return fmt.Sprintf("%s: nothing is known to beat %s by more than %s %%: %s", name, e.Baseline, percent(e.Margin), strings.Join(sentencesOf(v), "; "))
 }
 
 // answersShown bounds each list of the answers.

@@ -58,12 +58,18 @@ func oneBaseline(v record.Verdict) bool {
 
 // armsTitle names what is compared, with the lever's unit.
 func armsTitle(e record.Experiment, v record.Verdict) string {
+	name := leverTitle(e)
+	if oneBaseline(v) {
+		name += " against " + v.Comparisons[0].Baseline
+	}
+	return name
+}
+
+// leverTitle names an experiment's lever with its unit.
+func leverTitle(e record.Experiment) string {
 	name := orWord(e.Lever, e.Kind)
 	if p, ok := config.Lookup(e.Lever); ok && p.Unit != "" {
 		name += " (" + p.Unit + ")"
-	}
-	if oneBaseline(v) {
-		name += " against " + v.Comparisons[0].Baseline
 	}
 	return name
 }

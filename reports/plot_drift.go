@@ -23,7 +23,10 @@ func driftFigure(e record.Experiment, v record.Verdict, runs []*record.StoredRun
 	if n < 2 {
 		return Figure{}, false, nil
 	}
-	p := newPlot(fmt.Sprintf("Every run, in the order run, n = %d", n), "run index", "decode, t/s")
+	p := newPlot(fmt.Sprintf("%s: every run, in the order run, n = %d", leverTitle(e), n), "run index", "decode, t/s")
+	grid := plotter.NewGrid()
+	grid.Vertical.Width, grid.Horizontal.Color = 0, light
+	p.Add(grid) // first, so that it is under what it is there for
 	for i, a := range e.Arms {
 		xy := byArm[a.Name]
 		if len(xy) == 0 {
@@ -36,8 +39,8 @@ func driftFigure(e record.Experiment, v record.Verdict, runs []*record.StoredRun
 			return Figure{}, false, err
 		}
 	}
-	p.Add(plotter.NewGrid())
-	p.Y.Min, p.Y.Max = 0, top*1.25 // room for the legend
+	// Room for the legend, a line for each arm.
+	p.Y.Min, p.Y.Max = 0, top*(1.1+0.06*float64(len(byArm)))
 	caption := fmt.Sprintf("Decode rate by run index; n = %s.", count(n, "run", "runs"))
 	if v.Drift != nil {
 		caption += " Drift: " + driftSentence(*v.Drift) + "."

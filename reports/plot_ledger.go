@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"image/color"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -37,7 +38,11 @@ func ledgerFigure(name, title string, ledger []planner.LedgerRow) (Figure, bool,
 			return Figure{}, false, err
 		}
 		caption += fmt.Sprintf(" %s: %s.", c.label, text)
-		if err := addLine(p, segment(limit/mib, y-0.42, limit/mib, y+0.42), 2, black, 1, ""); err != nil {
+		name := ""
+		if bars == 1 { // one entry for all of them
+			name = "the ceiling"
+		}
+		if err := addLine(p, segment(limit/mib, y-0.42, limit/mib, y+0.42), 2, black, 1, name); err != nil {
 			return Figure{}, false, err
 		}
 	}
@@ -45,7 +50,7 @@ func ledgerFigure(name, title string, ledger []planner.LedgerRow) (Figure, bool,
 		return Figure{}, false, nil
 	}
 	p.Y.Tick.Marker = labels
-	p.Y.Min, p.Y.Max, p.X.Min = -0.6, float64(bars)-0.4+0.6*float64(bars), 0
+	p.Y.Min, p.Y.Max, p.X.Min = -0.6, float64(bars)-0.4+0.7*float64(bars), 0
 	p.Legend.Left = true
 	return figure(p, name, caption+" The dashed line is the ceiling.", 5*vg.Centimeter+vg.Length(bars)*2.6*vg.Centimeter), true, nil
 }
@@ -86,12 +91,13 @@ func addBar(p *plot.Plot, ledger []planner.LedgerRow, account string, y float64)
 		box.Color = shade(n, r.Row)
 		box.Width = 0.8
 		p.Add(box)
-		label := fmt.Sprintf("%s%d  %s, %s", account[:1], n, r.Row, digits(float64(r.Bytes)/mib, 4))
+		number := fmt.Sprintf("%s%d", strings.ToUpper(account[:1]), n)
+		label := fmt.Sprintf("%s  %s, %.1f", number, r.Row, float64(r.Bytes)/mib)
 		p.Legend.Add(label, box)
 		if to-at >= labelledShare*whole { // narrower parts are told by their order
-			where, numbers = append(where, plotter.XY{X: (at + to) / 2, Y: y + 0.32}), append(numbers, fmt.Sprintf("%s%d", account[:1], n))
+			where, numbers = append(where, plotter.XY{X: (at + to) / 2, Y: y + 0.32}), append(numbers, number)
 		}
-		text += fmt.Sprintf(", %s %s", r.Row, digits(float64(r.Bytes)/mib, 4))
+		text += fmt.Sprintf(", %s %.1f", r.Row, float64(r.Bytes)/mib)
 		at = to
 	}
 	if n == 0 {

@@ -36,10 +36,36 @@ func (d *Data) Regions(doc *Document, figures string) (Regions, error) {
 		}
 		out[doc.Sections[i].ID] = string(text)
 	}
+	verdicts := Section{Blocks: []Block{d.verdictsTable()}}
+	text, err := verdicts.Markdown(figures)
+	if err != nil {
+		return nil, err
+	}
+	out["verdicts"] = string(text)
 	for name, v := range d.values() {
 		out["value:"+name] = v
 	}
 	return out, nil
+}
+
+// verdictsTable is the findings in few columns, for a page that has other things
+// to say as well.
+func (d *Data) verdictsTable() Table {
+	from, to := span(d.index().runs)
+	t := Table{
+		Caption: fmt.Sprintf("%s; %s; n = %s in all, every comparison of every experiment.", settingsOf(d.index().runs), dates(from, to), count(len(d.Runs), "run", "runs")),
+		Columns: columns("question", "model", "arm", "against", "#pairs", "#change %", "#interval %", "#level %", "verdict"),
+	}
+	for _, e := range d.index().experiments {
+		v, _ := d.verdict(e.ID)
+		for _, c := range v.Comparisons {
+			if d.index().voided[e.ID] != "" {
+				c.Verdict = "void"
+			}
+			t.Rows = append(t.Rows, []string{orWord(e.Lever, e.Kind), orWord(e.Model.Name, short(e.Model.ID)), c.Arm, c.Baseline, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict})
+		}
+	}
+	return t
 }
 
 // values are the single figures that prose may quote.

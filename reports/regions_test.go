@@ -66,6 +66,9 @@ func TestRegionsOfReport(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, r[name], want)
 		}
 	}
+	if !strings.Contains(r["verdicts"], "| io-threads | synth_1 | 4 ") || !strings.Contains(r["verdicts"], "; n = 36 runs in all") {
+		t.Errorf("region verdicts:\n%s", r["verdicts"])
+	}
 	if !strings.Contains(r["predictions"], "(results/predicted-decode.svg)") {
 		t.Errorf("the figure of region predictions is not under results/:\n%s", r["predictions"])
 	}

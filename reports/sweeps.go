@@ -101,7 +101,7 @@ func sentencesOf(v record.Verdict) (out []string) {
 func sentence(c record.Comparison) string {
 	text := c.Sentence
 	switch {
-	case c.Pairs == 0 && c.Reason != "": // nothing to compare: say why
+	case (c.Pairs == 0 || c.Verdict == "void") && c.Reason != "": // no finding: say why
 		text = fmt.Sprintf("%s against %s: %s", c.Arm, c.Baseline, c.Reason)
 	case text == "":
 		text = fmt.Sprintf("%s against %s: %s %% (%s %% CI %s to %s %%, %s)", c.Arm, c.Baseline,

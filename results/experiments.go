@@ -202,7 +202,8 @@ func (s *Store) Void(ctx context.Context, id, why string) error {
 	return s.AddEvent(ctx, record.Event{Kind: record.EventVoid, Subject: id, Why: why, At: time.Now()})
 }
 
-// AddEvent appends something said of a run or an experiment (id or prefix).
+// AddEvent appends something said of a run or an experiment (id or prefix),
+// without the paths and hosts in it: an event is shared as it stands.
 func (s *Store) AddEvent(ctx context.Context, e record.Event) error {
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		id, err := resolve(ctx, tx, "run", e.Subject)
@@ -211,7 +212,7 @@ func (s *Store) AddEvent(ctx context.Context, e record.Event) error {
 				return fmt.Errorf("run or %w", err)
 			}
 		}
-		e.Subject, e.ID, e.At = id, "", e.At.UTC()
+		e.Subject, e.ID, e.At, e.Why = id, "", e.At.UTC(), record.Scrub(e.Why)
 		body, err := record.Canonical(e)
 		if err != nil {
 			return err

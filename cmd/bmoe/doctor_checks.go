@@ -133,7 +133,7 @@ func canCreateUnder(dir string) error {
 func (c checkup) checkModel() []finding {
 	m, err := model.Open(c.model)
 	if err != nil {
-		return []finding{{"model", stateMissing, err.Error(), "give -m a GGUF file; `bmoe synth -o model.gguf` makes one to try"}}
+		return []finding{{"model", stateMissing, err.Error(), aModel}}
 	}
 	out := []finding{fine("model", fmt.Sprintf("%s: %d layers of %d experts, %d used a token", m.Arch, m.Layers, m.Experts, m.ExpertsUsed))}
 	if len(m.ExpertTensors) == 0 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -126,8 +125,8 @@ is 3 when no plan fits.`,
 		if err != nil {
 			return err
 		}
-		if cfg.Model == "" {
-			return usageError{errors.New("no model given"), "name one with -m FILE; `bmoe synth -o model.gguf` makes one to try"}
+		if _, err := openModel(cfg.Model); err != nil {
+			return err
 		}
 		_, plan, err := a.probeAndPlan(cmd.Context(), cfg, pins, f)
 		if err != nil {

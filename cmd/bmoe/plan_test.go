@@ -92,7 +92,7 @@ func TestPlanBadInput(t *testing.T) {
 		say  string
 	}{
 		{"no model", []string{"plan"}, exitUsage, "-m FILE"},
-		{"no such file", []string{"plan", "-m", "nowhere.gguf"}, exitFailure, "nowhere.gguf"},
+		{"no such file", []string{"plan", "-m", "nowhere.gguf"}, exitUsage, "nowhere.gguf"},
 		{"knob out of range", []string{"plan", "-m", "x", "--io-threads", "0"}, exitUsage, "--io-threads"},
 		{"stray argument", []string{"plan", "-m", "x", "y"}, exitUsage, "no arguments"},
 	} {

@@ -81,8 +81,8 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 		if device != "" {
 			return backends.Child(cmd.Context(), cfg, device, a.parent(), a.stdout)
 		}
-		if cfg.Model == "" {
-			return usageError{fmt.Errorf("probe: no model was named"), "type `bmoe probe -m FILE`"}
+		if _, err := openModel(cfg.Model); err != nil {
+			return err
 		}
 		opts := a.probeOptions(f)
 		profile, err := probes.Probe(cmd.Context(), cfg, opts)

@@ -118,10 +118,10 @@ func TestProbeBadInput(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"probe"}, exitUsage, "type `bmoe probe -m FILE`"},
+		{[]string{"probe"}, exitUsage, "name one with -m FILE"},
 		{[]string{"probe", "model.gguf"}, exitUsage, "name the model with -m"},
-		{[]string{"probe", "-m", garbage}, exitFailure, garbage},
-		{[]string{"probe", "-m", "/no/such.gguf", "--json"}, exitFailure, "/no/such.gguf"},
+		{[]string{"probe", "-m", garbage}, exitUsage, garbage},
+		{[]string{"probe", "-m", "/no/such.gguf", "--json"}, exitUsage, "/no/such.gguf"},
 		{[]string{"probe", "-m", garbage, "--device", "CPU"}, exitFailure, garbage},
 		{[]string{"probe", "--hold", "everything"}, exitFailure, "--hold"},
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bmoe/bmoe/analysis"
 )
 
 // app is what every command is given: its streams and the flags all share.
@@ -82,7 +84,7 @@ func defaultDB() string {
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usageError{fmt.Errorf("%s takes %s, got %d arguments", c.CommandPath(), what, len(args)), "see `" + c.CommandPath() + " --help`"}
+			return usageError{fmt.Errorf("%s takes %s, got %s", c.CommandPath(), what, analysis.Count(len(args), "argument")), "see `" + c.CommandPath() + " --help`"}
 		}
 		return nil
 	}

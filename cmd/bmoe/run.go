@@ -93,7 +93,7 @@ func newRunner(a *app, f *runFlags, k *knobs) (*runner, error) {
 		return nil, err
 	}
 	if r.cfg.Model == "" {
-		return nil, usageError{errors.New("no model given"), "name one with -m FILE; `bmoe synth -o model.gguf` makes one to try"}
+		return nil, errNoModel
 	}
 	if f.repeat < 1 || f.repeat > 1 && !f.auto {
 		return nil, usageError{fmt.Errorf("--repeat %d: want 1 or more, and --auto with it", f.repeat), "add --auto, or leave --repeat out"}

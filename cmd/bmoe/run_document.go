@@ -33,12 +33,28 @@ func newDocument(ctx context.Context, r *runner) *document {
 
 // identify reads what the model is from its file.
 func (d *document) identify(path string) error {
-	m, err := model.Open(path)
+	m, err := openModel(path)
 	if err != nil {
-		return usageError{err, "give -m a GGUF file; `bmoe synth -o model.gguf` makes one to try"}
+		return err
 	}
 	d.run.Model, err = modelRecord(m)
 	return err
+}
+
+var errNoModel = usageError{errors.New("no model given"), "name one with -m FILE; `bmoe synth -o model.gguf` makes one to try"}
+
+const aModel = "give -m a GGUF file; `bmoe synth -o model.gguf` makes one to try"
+
+// openModel reads what the file of -m says of itself.
+func openModel(path string) (*model.Model, error) {
+	if path == "" {
+		return nil, errNoModel
+	}
+	m, err := model.Open(path)
+	if err != nil {
+		return nil, usageError{err, aModel}
+	}
+	return m, nil
 }
 
 // modelRecord names a model by its content.

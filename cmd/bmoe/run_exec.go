@@ -117,5 +117,8 @@ func (r *runner) finish(ctx context.Context, doc *document, runErr error) error 
 		return errors.Join(printJSON(r.app.stdout, doc.run), runErr)
 	}
 	writeSummary(r.app.stderr, &doc.run)
+	if r.ledger.store != nil {
+		fmt.Fprintf(r.app.stderr, "run       %.12s (`bmoe show %.12s`)\n", doc.run.RunID, doc.run.RunID)
+	}
 	return runErr
 }

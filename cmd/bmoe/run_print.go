@@ -54,9 +54,6 @@ func writeSummary(w io.Writer, r *record.Run) {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "note      %s\n", warning)
 	}
-	if r.RunID != "" {
-		fmt.Fprintf(w, "run       %.12s (`bmoe show %.12s`)\n", r.RunID, r.RunID)
-	}
 }
 
 // writePrediction sets each predicted quantity beside the measured one.

@@ -82,7 +82,7 @@ func (s *sweeper) ask(ctx context.Context) (*asked, error) {
 		return nil, err
 	}
 	if k.base.Model == "" {
-		return nil, usageError{errors.New("no model given"), "name one with -m FILE; `bmoe synth -o model.gguf` makes one to try"}
+		return nil, errNoModel
 	}
 	if err := s.conditions(k); err != nil {
 		return nil, err

@@ -146,6 +146,9 @@ func runSynth(ctx context.Context, a *app, f *synthFlags, write modelWriter) err
 	progress, finish := byteProgress(a.stderr, "writing")
 	sum, err := write(ctx, synth.Options{Force: f.force, Progress: progress})
 	finish()
+	if err != nil && ctx.Err() == nil {
+		return withHint(err, "give -o a file in a folder that can be written to; see `bmoe synth --help`")
+	}
 	if err != nil {
 		return err
 	}

@@ -203,6 +203,9 @@ func DissectExperiment(e Experiment) (Part, []byte, error) {
 	e.Model.Name = BaseName(e.Model.Name)
 	e.Machine.ID, e.Build.ID, e.Model.ID = e.Machine.ContentID(), e.Build.ContentID(), e.Model.ContentID()
 	e.Arms = slices.Clone(e.Arms)
+	if err := private.takeWords(&e); err != nil {
+		return Part{}, nil, err
+	}
 	for i := range e.Arms {
 		if knobs := takeKnobs(&e.Arms[i].Config); knobs != nil {
 			if private.Arms == nil {

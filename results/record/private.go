@@ -1,6 +1,9 @@
 package record
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -26,6 +29,9 @@ type Private struct {
 	Pins       map[string]string     `json:"pins,omitempty"`
 	Decisions  map[int]string        `json:"decisions,omitempty"` // values, by index
 	Reproduce  []string              `json:"reproduce,omitempty"`
+	Question   string                `json:"question,omitempty"`
+	Falsifier  string                `json:"falsifier,omitempty"`
+	Extra      map[string]any        `json:"extra,omitempty"`
 }
 
 // PrivateKnobs are the knobs whose values are private.
@@ -137,6 +143,60 @@ func takeText(text string, scrub func(string) string) (public, private string) {
 	return text, ""
 }
 
+// takeWords removes paths and hosts from what an experiment says in words.
+func (p *Private) takeWords(e *Experiment) error {
+	var c config.Config
+	if len(e.Arms) > 0 {
+		c = e.Arms[0].Config
+	}
+	scrub := scrubber(&c)
+	e.Question, p.Question = takeText(e.Question, scrub)
+	e.Falsifier, p.Falsifier = takeText(e.Falsifier, scrub)
+	raw, err := json.Marshal(e.Extra)
+	if err != nil {
+		return err
+	}
+	var extra map[string]any // of JSON's own types, whatever they were
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&extra); err != nil {
+		return err
+	}
+	if public, changed := scrubAll(extra, scrub); changed {
+		p.Extra, e.Extra = e.Extra, public.(map[string]any)
+	}
+	return nil
+}
+
+// scrubAll scrubs every text in a JSON value, names of fields too.
+func scrubAll(v any, scrub func(string) string) (public any, changed bool) {
+	switch v := v.(type) {
+	case string:
+		text := scrub(v)
+		return text, text != v
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			text, c := scrubAll(v[i], scrub)
+			out[i], changed = text, changed || c
+		}
+		return out, changed
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			text, c := scrubAll(v[name], scrub)
+			field := scrub(name)
+			out[field], changed = text, changed || c || field != name
+		}
+		return out, changed
+	}
+	return v, false
+}
+
+// PublicError is a run's error as a shared copy holds it. What is derived from
+// runs, such as a verdict, quotes this form: it is the same on every machine.
+func PublicError(r *Run) string { return scrubber(&r.Config)(r.Error) }
+
 func (p *Private) takeWarnings(warnings []string, scrub func(string) string) []string {
 	public := slices.Clone(warnings)
 	for i, w := range warnings {
@@ -172,6 +232,15 @@ func (p *Private) RestoreRun(r *Run) {
 // RestoreExperiment puts an experiment's private parts back.
 func (p *Private) RestoreExperiment(e *Experiment) {
 	e.Machine.Label = p.Label
+	if p.Question != "" {
+		e.Question = p.Question
+	}
+	if p.Falsifier != "" {
+		e.Falsifier = p.Falsifier
+	}
+	if p.Extra != nil {
+		e.Extra = p.Extra
+	}
 	for i, knobs := range p.Arms {
 		if i >= 0 && i < len(e.Arms) {
 			knobs.restore(&e.Arms[i].Config)

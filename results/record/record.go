@@ -122,10 +122,23 @@ type Environment struct {
 	THP             string    `json:"thp,omitempty"`
 	PSIMem          float64   `json:"psi_mem_avg10,omitempty"`
 	PSIIO           float64   `json:"psi_io_avg10,omitempty"`
+	Entry           *Stalls   `json:"entry_psi,omitempty"` // just before a run; nil: not looked at
 	SwapUsed        int64     `json:"swap_used_bytes"`
 	CachedModelFrac float64   `json:"cached_model_frac"` // share of the model file in the page cache; -1 unknown
 	ReadAheadKB     int64     `json:"read_ahead_kb,omitempty"`
 	FileSystem      string    `json:"file_system,omitempty"`
+
+	// Since the system started: what Stalls are the differences of.
+	MemWaited time.Duration `json:"-"`
+	IOWaited  time.Duration `json:"-"`
+}
+
+// Stalls are the shares of a moment, percent, in which some task waited for
+// memory or for storage. The averages over ten seconds still hold what our own
+// run before waited for; a moment in which none of ours is alive does not.
+type Stalls struct {
+	Mem float64 `json:"mem"`
+	IO  float64 `json:"io"`
 }
 
 // Build identifies the program.

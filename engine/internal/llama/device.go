@@ -129,7 +129,7 @@ func Backends() (linked, loaded []string, err error) {
 
 // cDevices is a NULL-terminated list for llama.cpp; free releases it.
 func cDevices(devs []Device) (arr *C.ggml_backend_dev_t, free func()) {
-	arr = (*C.ggml_backend_dev_t)(C.calloc(C.size_t(len(devs)+1), C.size_t(unsafe.Sizeof((C.ggml_backend_dev_t)(nil)))))
+	arr = (*C.ggml_backend_dev_t)(C.calloc(C.size_t(len(devs)+1), C.size_t(unsafe.Sizeof(C.ggml_backend_dev_t(nil)))))
 	view := unsafe.Slice(arr, len(devs)+1)
 	for i, d := range devs {
 		view[i] = C.bm_device_get(C.int(d.i))

@@ -15,6 +15,7 @@ type Repack struct{ r *C.bm_repack }
 // NewRepack returns nil when the CPU backend here has no other layout for such
 // matrices.
 func NewRepack(typ uint32, cols, rows int64) *Repack {
+	//nolint:unconvert // what integer an enum is, is the compiler's to say
 	r := C.bm_repack_new(C.enum_ggml_type(typ), C.int64_t(cols), C.int64_t(rows))
 	if r == nil {
 		return nil

@@ -146,7 +146,7 @@ func (l *lanes) read(lane int, r *request, slice []byte, aside *bounce) error {
 	}
 	n, err := l.src.ReadAt(lane, r.tensor.Shard, buf[:size], start)
 	if int64(n) < lead+r.tensor.Slice {
-		if err == nil || err == io.EOF {
+		if err == nil || errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return fmt.Errorf("%d of %d bytes: %w", max(int64(n)-lead, 0), r.tensor.Slice, err)

@@ -31,7 +31,6 @@ type stack struct {
 type splitter struct {
 	stacks []stack
 	of     []int // by layer
-	steps  int
 }
 
 func newSplitter(g *geometry, cfg *Config) *splitter {

@@ -15,6 +15,7 @@ type stamp struct {
 }
 
 func stampOf(st *unix.Stat_t) stamp {
+	//nolint:unconvert // these are other integers on other systems
 	return stamp{uint64(st.Dev), st.Ino, st.Size, int64(st.Mtim.Sec), int64(st.Mtim.Nsec)}
 }
 
