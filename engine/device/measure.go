@@ -139,31 +139,57 @@ const (
 )
 
 // steady times passes in windows until the two fastest agree and returns the
-// fastest one's median and how far the other lies from it. What shares the
+// mean of their passes and how far their medians lie apart. What shares the
 // machine only takes time away, and two threads on one processor take ten times
-// as long for as long as they stay there: a window may be slow and even.
-func steady(ctx context.Context, g *llama.MatmulGraph) (median, spread float64, err error) {
-	best, second, spent := math.Inf(1), math.Inf(1), 0.0
-	for n := 0; n < 2 || n < windowMost && spent < windowsFor && second > best*(1+agree); n++ {
+// as long for as long as they stay there: a window may be slow and even. Within
+// the two the mean counts, as a run's tokens are counted: the interruptions a
+// pass meets are those a token meets.
+func steady(ctx context.Context, g interface{ Run() (float64, error) }) (mean, spread float64, err error) {
+	best, second := window{median: math.Inf(1)}, window{median: math.Inf(1)}
+	for n, spent := 0, 0.0; n < 2 || n < windowMost && spent < windowsFor && second.median > best.median*(1+agree); n++ {
 		if n > 0 {
 			time.Sleep(windowRest)
 		}
-		var times []float64
-		for total := 0.0; enough(len(times), total); {
-			t, err := g.Run()
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return 0, 0, err
-			}
-			times, total = append(times, t), total+t
-			spent += t
+		w, err := takeWindow(ctx, g)
+		if err != nil {
+			return 0, 0, err
 		}
-		m, _ := medianOfThirds(times)
-		best, second = min(best, m), min(second, max(best, m))
+		spent += w.total
+		switch {
+		case w.median < best.median:
+			best, second = w, best
+		case w.median < second.median:
+			second = w
+		}
 	}
-	return best, second/best - 1, nil
+	spread = second.median/best.median - 1
+	if spread > agree {
+		second = best // it shows something else
+	}
+	return (best.total + second.total) / float64(best.passes+second.passes), spread, nil
+}
+
+// window is some passes in a row, in seconds.
+type window struct {
+	median, total float64
+	passes        int
+}
+
+func takeWindow(ctx context.Context, g interface{ Run() (float64, error) }) (w window, err error) {
+	var times []float64
+	for enough(len(times), w.total) {
+		t, err := g.Run()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return w, err
+		}
+		times, w.total = append(times, t), w.total+t
+	}
+	w.passes = len(times)
+	w.median, _ = medianOfThirds(times)
+	return w, nil
 }
 
 // enough says whether to take another pass.

@@ -1,7 +1,9 @@
 package device
 
 import (
+	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 )
@@ -30,5 +32,36 @@ func TestFastestGivesUp(t *testing.T) {
 	fails := func() (float64, error) { return 0, errors.New("device lost") }
 	if got := fastest(fails, func(time.Duration) {}); got != 0 {
 		t.Errorf("a failing device gives %g s, want 0", got)
+	}
+}
+
+// passes are times that a graph is told to take, the last one for ever.
+type passes []float64
+
+func (p *passes) Run() (float64, error) {
+	t := (*p)[0]
+	if len(*p) > 1 {
+		*p = (*p)[1:]
+	}
+	return t, nil
+}
+
+func TestSteadyIsTheMeanOfTheWindowsThatAgree(t *testing.T) {
+	const slow, fast, interrupted = 0.02, 0.0011, 0.003
+	p := passes{slow, slow, slow} // a window of threads on one processor
+	for range 40 {
+		p = append(p, fast, fast, fast, interrupted)
+	}
+	mean, spread, err := steady(context.Background(), &p)
+	if want := (3*fast + interrupted) / 4; err != nil || math.Abs(mean/want-1) > 0.1 || spread > agree {
+		t.Errorf("mean %g with spread %g (%v), want %g: interruptions count, the slow window does not", mean, spread, err, want)
+	}
+	var alone passes
+	for total := 0.0; total < repeatFor; total += fast { // one window's
+		alone = append(alone, fast)
+	}
+	alone = append(alone, slow)
+	if mean, spread, err = steady(context.Background(), &alone); err != nil || math.Abs(mean/fast-1) > 0.05 || spread < agree {
+		t.Errorf("one fast window among slow ones: mean %g, spread %g (%v), want %g and a spread that says so", mean, spread, err, fast)
 	}
 }

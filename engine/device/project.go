@@ -1,6 +1,8 @@
 package device
 
 import (
+	"context"
+
 	"github.com/bmoe/bmoe/engine/internal/llama"
 	"github.com/bmoe/bmoe/planner/config"
 )
@@ -19,12 +21,44 @@ type Width struct {
 type Projection struct {
 	Widths []Width `json:"widths"`
 	Nodes  int     `json:"nodes,omitempty"` // computing nodes of a one-token graph; 0 unknown
+	Graph  *Graph  `json:"graph,omitempty"` // nil where it could not be timed
+}
+
+// Graph is what the model's one-token graph takes without the weights it
+// multiplies with.
+type Graph struct {
+	Nodes   int     `json:"nodes"` // that compute something
+	Seconds float64 `json:"seconds"`
+	Spread  float64 `json:"spread"`
+}
+
+// graphContext bounds the positions of the context under the timed graph.
+const graphContext = 512
+
+// timeGraph times that graph on the host; nil where it cannot be had.
+func timeGraph(ctx context.Context, p *llama.Projection, params llama.ContextParams, threads int) *Graph {
+	params.Ctx, params.Threads = min(params.Ctx, graphContext), threads
+	params.Batch, params.UBatch = min(params.Batch, params.Ctx), min(params.UBatch, params.Ctx)
+	r, err := p.Replay(params)
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	if _, err := r.Run(); err != nil { // warms up
+		return nil
+	}
+	mid, spread, err := steady(ctx, r)
+	if err != nil {
+		return nil
+	}
+	return &Graph{Nodes: r.Nodes, Seconds: mid, Spread: spread}
 }
 
 // Project asks llama.cpp what a context of the configuration would hold at
 // each graph width, with wide matmuls offloaded to a device unless its name is
-// empty. It reads metadata and allocates nothing.
-func Project(shards []string, c config.Config, widths []int64, offload string) (*Projection, error) {
+// empty; without a device it also times the graph of one token on so many
+// threads. It reads metadata only.
+func Project(ctx context.Context, shards []string, c config.Config, widths []int64, offload string, threads int) (*Projection, error) {
 	layers := c.GPULayers
 	if offload != "" {
 		layers = 0 // a device that computes prompts holds no layer
@@ -58,6 +92,9 @@ func Project(shards []string, c config.Config, widths []int64, offload string) (
 			if n, err := p.Nodes(params); err == nil {
 				out.Nodes = n
 			}
+		}
+		if offload == "" && out.Graph == nil {
+			out.Graph = timeGraph(ctx, p, params, threads)
 		}
 	}
 	return out, nil

@@ -109,6 +109,9 @@ func measure(ctx context.Context, m *model.Model, cfg config.Config, name string
 	if !ok {
 		return nil, errors.New("the model has no matrix to multiply")
 	}
+	if name != Host {
+		spec.Sweep = min(spec.Sweep, deviceSweep)
+	}
 	report, err := device.Measure(ctx, name, spec)
 	if err != nil {
 		return nil, err
@@ -120,7 +123,7 @@ func measure(ctx context.Context, m *model.Model, cfg config.Config, name string
 	} else {
 		a.Memory = memoryOf(h, &report.Info)
 	}
-	if a.Projection, err = device.Project(m.Shards, cfg, widths(cfg), offload); err != nil {
+	if a.Projection, err = device.Project(ctx, m.Shards, cfg, widths(cfg), offload, spec.Threads); err != nil {
 		a.ProjectErr = err.Error()
 	}
 	return a, nil

@@ -77,14 +77,33 @@ func classKey(typ uint32, slice int64) string { return fmt.Sprintf("%d/%d", typ,
 
 // overheads fills in what the host's child measured of the engine's own costs.
 func overheads(p *planner.Profile, a *answer, at string) {
+	if g := graphOf(a); g != nil {
+		how := fmt.Sprintf("llama.cpp's own graph of one token, the matmuls over weights left out: %d nodes in %.3g ms", g.Nodes, 1e3*g.Seconds)
+		p.Overheads.PerNode = planner.MeasuredFact(g.Seconds/float64(g.Nodes), g.Spread, how).Timed(0, at)
+		p.Overheads.Nodes = planner.MeasuredFact(int64(g.Nodes), 0, "computing nodes of llama.cpp's one-token graph that multiply with no weight").Timed(0, at)
+	} else {
+		tinyNodes(p, a, at)
+	}
+	if r := a.Report.RepackRate; r > 0 {
+		p.Overheads.RepackRate = planner.MeasuredFact(r, 0, "one thread laying the probe's weights out anew; lanes share the processors with compute").Timed(0, at)
+	}
+}
+
+// graphOf is the timed graph, nil where llama.cpp's could not be copied.
+func graphOf(a *answer) *device.Graph {
+	if a.Projection == nil {
+		return nil
+	}
+	return a.Projection.Graph
+}
+
+// tinyNodes prices a node by what one costs that computes next to nothing.
+func tinyNodes(p *planner.Profile, a *answer, at string) {
 	if n := a.Report.PerNode; n > 0 {
 		p.Overheads.PerNode = planner.MeasuredFact(n, 0, "fastest of many graphs of 64 matmuls that compute next to nothing").Timed(0, at)
 	}
 	if a.Projection != nil && a.Projection.Nodes > 0 {
 		p.Overheads.Nodes = planner.MeasuredFact(int64(a.Projection.Nodes), 0, "computing nodes of llama.cpp's one-token graph").Timed(0, at)
-	}
-	if r := a.Report.RepackRate; r > 0 {
-		p.Overheads.RepackRate = planner.MeasuredFact(r, 0, "one thread laying the probe's weights out anew; lanes share the processors with compute").Timed(0, at)
 	}
 }
 

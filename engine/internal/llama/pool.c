@@ -21,6 +21,19 @@ struct ggml_threadpool * bm_pool_new(int threads, bool paused) {
     return create(&p);
 }
 
+struct ggml_threadpool * bm_pool_use(struct ggml_backend * backend, int threads) {
+    void (*count)(ggml_backend_t, int) = cpu_function("ggml_backend_set_n_threads");
+    void (*use)(ggml_backend_t, ggml_threadpool_t) = cpu_function("ggml_backend_cpu_set_threadpool");
+    if (count) {
+        count(backend, threads);
+    }
+    struct ggml_threadpool * pool = use ? bm_pool_new(threads, false) : NULL;
+    if (pool) {
+        use(backend, pool);
+    }
+    return pool;
+}
+
 void bm_pool_free(struct ggml_threadpool * pool) {
     void (*destroy)(struct ggml_threadpool *) = pool ? cpu_function("ggml_threadpool_free") : NULL;
     if (destroy) {

@@ -106,24 +106,22 @@ static void make_slice(bm_matmul * m, int expert) {
     }
 }
 
-// Threads that persist between graphs, as a run has them: created for each
-// pass they may start on one processor and hand it to each other at barriers.
+// On the CPU, threads that persist between graphs, as a run has them: created
+// for each pass they may start on one processor and hand it to each other at
+// barriers.
 static void set_threads(bm_matmul * m) {
-    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(m->dev);
     int n = m->spec.threads;
-    if (!reg || n <= 0) {
+    if (n <= 0) {
         return;
     }
-    void (*set)(ggml_backend_t, int) = ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_n_threads");
+    if (ggml_backend_dev_type(m->dev) == GGML_BACKEND_DEVICE_TYPE_CPU) {
+        m->pool = bm_pool_use(m->backend, n);
+        return;
+    }
+    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(m->dev);
+    void (*set)(ggml_backend_t, int) = reg ? ggml_backend_reg_get_proc_address(reg, "ggml_backend_set_n_threads") : NULL;
     if (set) {
         set(m->backend, n);
-    }
-    if (ggml_backend_dev_type(m->dev) != GGML_BACKEND_DEVICE_TYPE_CPU) {
-        return;
-    }
-    void (*use)(ggml_backend_t, ggml_threadpool_t) = ggml_backend_reg_get_proc_address(reg, "ggml_backend_cpu_set_threadpool");
-    if (use && (m->pool = bm_pool_new(n, false))) {
-        use(m->backend, m->pool);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "breakdown.h"
+#include "replay.h"
 
 struct bm_project {
     llama_model * model;
@@ -43,14 +44,16 @@ static llama_context * open_context(bm_project * p, bm_project_params params) {
     return llama_init_from_model(p->model, bm_context_params_of(params, p->offload));
 }
 
-int bm_project_nodes(bm_project * p, bm_project_params params) {
+// llama.cpp's own graph of one token; NULL where this build does not show it.
+static ggml_cgraph * token_graph(llama_context * ctx) {
     using fn = ggml_cgraph * (*)(llama_context *, uint32_t, uint32_t, uint32_t);
     static const fn reserve = (fn) dlsym(RTLD_DEFAULT, "_Z19llama_graph_reserveP13llama_contextjjj");
-    llama_context * ctx = reserve ? open_context(p, params) : nullptr;
-    if (!ctx) {
-        return -1;
-    }
-    ggml_cgraph * graph = reserve(ctx, 1, 1, 1);
+    return reserve && ctx ? reserve(ctx, 1, 1, 1) : nullptr;
+}
+
+int bm_project_nodes(bm_project * p, bm_project_params params) {
+    llama_context * ctx = open_context(p, params);
+    ggml_cgraph * graph = token_graph(ctx);
     int n = graph ? 0 : -1;
     for (int i = 0; graph && i < ggml_graph_n_nodes(graph); i++) {
         switch (ggml_graph_node(graph, i)->op) {
@@ -62,6 +65,14 @@ int bm_project_nodes(bm_project * p, bm_project_params params) {
     }
     llama_free(ctx);
     return n;
+}
+
+bm_replay * bm_project_replay(bm_project * p, bm_project_params params, int threads) {
+    llama_context * ctx = open_context(p, params);
+    ggml_cgraph * graph = token_graph(ctx);
+    bm_replay * r = graph ? bm_replay_new(graph, threads) : nullptr;
+    llama_free(ctx);
+    return r;
 }
 
 int bm_context_memory(const llama_context * ctx, bm_project_row * rows, int most) {

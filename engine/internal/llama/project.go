@@ -4,6 +4,7 @@ package llama
 #include <stdlib.h>
 #include "bridge.h"
 #include "project.h"
+#include "replay.h"
 */
 import "C"
 
@@ -91,3 +92,30 @@ func (p *Projection) Nodes(c ContextParams) (int, error) {
 	}
 	return n, nil
 }
+
+// Replay is the graph of one token without the weights it reads.
+type Replay struct {
+	r     *C.bm_replay
+	Nodes int // that compute something
+}
+
+// Replay copies that graph onto the CPU with memory of its own.
+func (p *Projection) Replay(c ContextParams) (*Replay, error) {
+	r := C.bm_project_replay(p.p, c.project(), C.int(c.Threads))
+	if r == nil {
+		return nil, errors.New("this build of llama.cpp does not show its graphs, or the model's cannot be copied")
+	}
+	return &Replay{r, int(C.bm_replay_nodes(r))}, nil
+}
+
+// Run computes it once and returns the seconds that took.
+func (r *Replay) Run() (float64, error) {
+	s := float64(C.bm_replay_run(r.r))
+	if s < 0 {
+		return 0, errors.New("the graph was not computed")
+	}
+	return s, nil
+}
+
+// Close frees it.
+func (r *Replay) Close() { C.bm_replay_free(r.r) }

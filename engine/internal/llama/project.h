@@ -21,6 +21,7 @@ typedef struct {
 } bm_project_row;
 
 typedef struct bm_project bm_project;
+typedef struct bm_replay bm_replay;
 struct llama_context;
 
 // Reads the metadata of a model (all shards of a split one). device, unless it
@@ -33,6 +34,8 @@ int bm_project_at(bm_project * p, bm_project_params params, bm_project_row * row
 int bm_context_memory(const struct llama_context * ctx, bm_project_row * rows, int most);
 // Nodes that compute something in the graph of one token; negative on failure.
 int bm_project_nodes(bm_project * p, bm_project_params params);
+// That graph without its weights, ready to be timed; NULL on failure.
+bm_replay * bm_project_replay(bm_project * p, bm_project_params params, int threads);
 
 #ifdef __cplusplus
 }

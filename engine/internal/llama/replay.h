@@ -1,0 +1,25 @@
+// A graph of llama.cpp's computed again without its weights.
+#ifndef BMOE_REPLAY_H
+#define BMOE_REPLAY_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ggml_cgraph;
+typedef struct bm_replay bm_replay;
+
+// Copies a graph's shape onto the CPU, memory of its own under it, and leaves out
+// the matmuls over weights and lookups in them. NULL where it cannot be copied.
+bm_replay * bm_replay_new(struct ggml_cgraph * graph, int threads);
+void bm_replay_free(bm_replay * r);
+// Nodes that are computed.
+int bm_replay_nodes(const bm_replay * r);
+// One pass: seconds, or negative on failure.
+double bm_replay_run(bm_replay * r);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
