@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -87,6 +88,36 @@ func TestServerThatHangsIsLost(t *testing.T) {
 	var lost *rpclink.LostError
 	if !errors.As(err, &lost) {
 		t.Errorf("error %v, want a lost server", err)
+	}
+}
+
+// Nobody waits out the time-out of a server that hangs in a run that was
+// interrupted, be it in a prompt or in layers that lie there.
+func TestInterruptBesideAServerThatHangs(t *testing.T) {
+	for _, placed := range []bool{false, true} {
+		srv := rpctest.Start(t)
+		s, _ := openDevice(t, srv, func(c *config.Config) {
+			if placed {
+				c.PrefillDevice, c.GPULayers = "none", 2
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var began time.Time
+		inThirdGraph(s, func() {
+			_ = srv.Signal(syscall.SIGSTOP)
+			began = time.Now()
+			time.AfterFunc(200*time.Millisecond, cancel)
+		})
+		_, err := s.Generate(ctx, Request{Text: words(60), Predict: 2})
+		if err == nil || ctx.Err() == nil {
+			t.Errorf("placed %v: %v", placed, err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("placed %v: the interrupt took %s", placed, took)
+		}
+		srv.Kill()
+		_ = s.Close()
+		cancel()
 	}
 }
 

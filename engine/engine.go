@@ -14,6 +14,7 @@ import (
 
 	"github.com/bmoe/bmoe/engine/internal/gguf"
 	"github.com/bmoe/bmoe/engine/internal/llama"
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 	"github.com/bmoe/bmoe/engine/internal/stream"
 	"github.com/bmoe/bmoe/planner/config"
 )
@@ -69,6 +70,8 @@ func Open(ctx context.Context, cfg config.Config) (_ *Session, err error) {
 	if err := s.resolve(); err != nil {
 		return nil, err
 	}
+	rpcdev.Hurry(false)
+	defer context.AfterFunc(ctx, func() { rpcdev.Hurry(true) })()
 	if s.placed, err = s.place(ctx); err != nil {
 		return nil, err
 	}

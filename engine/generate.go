@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
+	"github.com/bmoe/bmoe/engine/internal/rpcdev"
 )
 
 // Request is one turn.
@@ -88,8 +89,9 @@ func (s *Session) Generate(ctx context.Context, req Request) (*Result, error) {
 		s.hook.Abort(false)
 		s.stream.Reset()
 		s.hostTurn = false
-		defer s.abortWith(ctx)()
 	}
+	rpcdev.Hurry(false)
+	defer s.abortWith(ctx)()
 	c := &s.cfg
 	g.sampler = llama.NewSampler(c.Temp, c.TopK, c.TopP, c.Seed)
 	defer g.sampler.Close()
@@ -160,6 +162,7 @@ func (s *Session) abortWith(ctx context.Context) (done func()) {
 		defer mu.Unlock()
 		if !over {
 			s.Cancel()
+			rpcdev.Hurry(true)
 		}
 	})
 	return func() {

@@ -253,7 +253,7 @@ func (p *placement) lost() error {
 	}
 	for _, l := range p.links {
 		if err := l.Err(); err != nil {
-			return fmt.Errorf("layers lie on it: %w", err)
+			return fmt.Errorf("layers lie on it: %w; start it again, or leave out --gpu-layers", err)
 		}
 	}
 	return nil

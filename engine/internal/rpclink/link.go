@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,9 @@ type Link struct {
 	sizes   map[uint64]int64 // buffers on the server
 	lost    error
 	onLoss  func(error)
-	conns   map[net.Conn]bool
+	conns   map[net.Conn]bool // clients
+	servers map[net.Conn]bool // their connections to the server
+	hurry   time.Duration     // instead of the time-out, unless it is 0
 	closed  bool
 }
 
@@ -61,17 +64,11 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	l := &Link{cfg: cfg, conns: map[net.Conn]bool{}, sizes: map[uint64]int64{}}
+	l := &Link{cfg: cfg, conns: map[net.Conn]bool{}, servers: map[net.Conn]bool{}, sizes: map[uint64]int64{}}
 	l.max.Store(cfg.MaxBytes)
-	conn, err := l.dial(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there", cfg.Server, err)
-	}
-	_ = conn.SetDeadline(time.Now().Add(min(cfg.Timeout, 10*time.Second)))
-	l.devices, err = greet(conn)
-	_ = conn.Close()
-	if err != nil {
-		return nil, fmt.Errorf("--rpc %s: %w", cfg.Server, err)
+	var err error
+	if l.devices, err = l.meet(ctx); err != nil {
+		return nil, err
 	}
 	if l.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
@@ -80,9 +77,57 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 	return l, nil
 }
 
+// greetTime is how long a server may take to be reached and to say what it is.
+const greetTime = 10 * time.Second
+
 func (l *Link) dial(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{Timeout: min(l.cfg.Timeout, 10*time.Second)}
+	d := net.Dialer{Timeout: min(l.patience(), greetTime)}
 	return d.DialContext(ctx, "tcp", l.cfg.Server)
+}
+
+// meet reaches the server and asks how many devices it has.
+func (l *Link) meet(ctx context.Context) (devices int, err error) {
+	conn, err := l.dial(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there", l.cfg.Server, err)
+	}
+	defer conn.Close()
+	limit := min(l.patience(), greetTime)
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	devices, err = greet(conn)
+	switch {
+	case err == nil:
+		return devices, nil
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("it takes connections and did not answer in %s", limit)
+	}
+	return 0, fmt.Errorf("--rpc %s: %w; is that ggml-rpc-server's port (50052 unless its -p says another), and the server this build's release?", l.cfg.Server, err)
+}
+
+// patience is how long an answer is waited for now.
+func (l *Link) patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hurry > 0 {
+		return l.hurry
+	}
+	return l.cfg.Timeout
+}
+
+// Hurry has answers waited for so long at most, those under way included: what
+// they are for is no longer wanted. 0 goes back to the time-out.
+func (l *Link) Hurry(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hurry = d
+	for c := range l.servers {
+		if d > 0 {
+			_ = c.SetDeadline(time.Now().Add(d))
+		}
+	}
 }
 
 // Addr is the local address the client is to be given.
@@ -127,14 +172,8 @@ func (l *Link) Busy() bool {
 
 // Revive forgets a loss if the server answers again.
 func (l *Link) Revive(ctx context.Context) error {
-	conn, err := l.dial(ctx)
-	if err != nil {
-		return fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there", l.cfg.Server, err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(min(l.cfg.Timeout, 10*time.Second)))
-	if _, err := greet(conn); err != nil {
-		return fmt.Errorf("--rpc %s: %w", l.cfg.Server, err)
+	if _, err := l.meet(ctx); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +237,15 @@ func (l *Link) serve(client net.Conn) {
 	if err != nil {
 		l.lose(err)
 	} else {
-		defer server.Close()
+		l.mu.Lock()
+		l.servers[server] = true
+		l.mu.Unlock()
+		defer func() {
+			l.mu.Lock()
+			delete(l.servers, server)
+			l.mu.Unlock()
+			_ = server.Close()
+		}()
 	}
 	p := &pipe{l: l, client: client, server: server, dead: err != nil, buf: make([]byte, wholeBelow)}
 	for p.step() == nil {

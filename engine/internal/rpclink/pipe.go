@@ -47,7 +47,7 @@ func (p *pipe) forward(m *message) error {
 	if m.cmd == cmdAllocBuffer && len(m.body) == 12 && !p.l.grant(int64(binary.LittleEndian.Uint64(m.body[4:]))) {
 		return nil // refused in answer
 	}
-	_ = p.server.SetWriteDeadline(time.Now().Add(p.l.cfg.Timeout))
+	_ = p.server.SetWriteDeadline(time.Now().Add(p.l.patience()))
 	if _, err := p.server.Write(m.header()); err != nil {
 		p.lose(err)
 	}
@@ -71,7 +71,7 @@ func (p *pipe) stream(left int64) error {
 		if p.dead {
 			continue
 		}
-		_ = p.server.SetWriteDeadline(time.Now().Add(p.l.cfg.Timeout))
+		_ = p.server.SetWriteDeadline(time.Now().Add(p.l.patience()))
 		if _, err := p.server.Write(part); err != nil {
 			p.lose(err)
 			continue
@@ -92,7 +92,7 @@ func (p *pipe) answer(m *message, want int) []byte {
 			return make([]byte, want)
 		}
 	}
-	_ = p.server.SetReadDeadline(time.Now().Add(p.l.cfg.Timeout))
+	_ = p.server.SetReadDeadline(time.Now().Add(p.l.patience()))
 	a, err := readAnswer(p.server, want)
 	if err != nil {
 		p.lose(err)
