@@ -36,8 +36,5 @@ func (st *planning) stopStreaming(topic, brief, reason string) {
 	st.restore(streamKnobs...)
 	st.chooseRepack()
 	st.residentWidth()
-	if st.plan.Placement != nil {
-		st.placedWidth(true)
-	}
 	st.decide("moe-stream", "off", Decision{Provenance: Derived, Topic: topic, Brief: brief, Reason: reason})
 }

@@ -164,7 +164,6 @@ func (st *planning) exitResident(regime, brief, reason string) {
 	st.plan.Regime, st.stream, st.air = regime, false, false
 	st.decide("moe-stream", "off", Decision{Provenance: Derived, Topic: regime, Brief: brief, Reason: reason})
 	st.residentWidth()
-	st.placedWidth(true)
 }
 
 func sharesText(shares []DeviceShare) string {

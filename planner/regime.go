@@ -78,9 +78,18 @@ func (st *planning) defaultCompute() int64 {
 	return at
 }
 
-// residentWidth puts the graph width back to llama.cpp's own: with the weights
-// in memory a narrow graph costs no reads.
+// residentWidth puts the graph width back to what suits a run that streams
+// nothing: llama.cpp's own, or that of the placement it runs with.
 func (st *planning) residentWidth() {
+	st.defaultWidth()
+	if st.plan.Placement != nil {
+		st.placedWidth(true)
+	}
+}
+
+// defaultWidth puts the graph width back to llama.cpp's own: with the weights
+// in memory a narrow graph costs no reads.
+func (st *planning) defaultWidth() {
 	if st.hold.known && st.buffers.context+st.defaultCompute() > st.hold.usable {
 		return // a wider graph would not even fit by itself
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -52,7 +53,7 @@ func (d *Data) bestSettings() (out []string) {
 		out = append(out, bestSetting(list[i], v))
 	}
 	if older := usable - len(chosen); older > 0 {
-		out = append(out, count(older, "more sweep", "more sweeps")+" of the same or other levers: see Findings")
+		out = append(out, analysis.Count(older, "more sweep")+" of the same or other levers: see Findings")
 	}
 	return out
 }
@@ -116,7 +117,7 @@ func (d *Data) wrongPredictions() (out []string) {
 func (d *Data) ceilings() (out []string) {
 	for _, p := range d.index().storage {
 		b := bestRate(storageCurve(p))
-		out = append(out, fmt.Sprintf("%s: %s MB/s, with %s of %s KiB (measured %s)", machineName(d.machine(p.MachineID)), digits(b.BytesPerS/1e6, 4), count(b.Lanes, "lane", "lanes"), digits(float64(b.Size)/1024, 4), date(p.At)))
+		out = append(out, fmt.Sprintf("%s: %s MB/s, with %s of %s KiB (measured %s)", machineName(d.machine(p.MachineID)), digits(b.BytesPerS/1e6, 4), analysis.Count(b.Lanes, "lane"), digits(float64(b.Size)/1024, 4), date(p.At)))
 	}
 	return out
 }

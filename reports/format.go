@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -88,13 +89,6 @@ func dates(from, to time.Time) string {
 	return date(from) + " to " + date(to)
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
-}
-
 func machineName(m record.Machine) string {
 	name := m.Label
 	if name == "" {
@@ -103,7 +97,7 @@ func machineName(m record.Machine) string {
 	if name == "" {
 		name = "machine " + short(m.ID)
 	}
-	return fmt.Sprintf("%s, %s, %s GiB", name, count(m.Cores, "core", "cores"), digits(float64(m.RAMBytes)/(1<<30), 3))
+	return fmt.Sprintf("%s, %s, %s GiB", name, analysis.Count(m.Cores, "core"), digits(float64(m.RAMBytes)/(1<<30), 3))
 }
 
 func buildName(b record.Build) string {

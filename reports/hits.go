@@ -44,7 +44,7 @@ func (d *Data) hitsSection() (Section, error) {
 	}
 	from, to := span(d.index().runs)
 	t.Caption = fmt.Sprintf("Fits of the hit rate h to the share f of routed experts held: the clamped line min(1, k f), the raw line, 1 - exp(-a f), the measured curve. %s; %s; n = %s.",
-		settingsOf(d.index().runs), dates(from, to), count(points, "point", "points"))
+		settingsOf(d.index().runs), dates(from, to), analysis.Count(points, "point"))
 	s.Blocks = append(append(s.Blocks, t), figures...)
 	return s, nil
 }

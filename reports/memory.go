@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -129,7 +130,7 @@ func splitTable(g group) Table {
 	}
 	from, to := span(g.runs)
 	t := Table{
-		Caption: fmt.Sprintf("Mean time of a decoded token; %s; %s; n = %s.", g.label(), dates(from, to), count(used, "run", "runs")),
+		Caption: fmt.Sprintf("Mean time of a decoded token; %s; %s; n = %s.", g.label(), dates(from, to), analysis.Count(used, "run")),
 		Columns: columns("settings", "#runs", "#tokens", "#ms/token", "#waiting for reads, ms", "#managing the cache, ms", "#compute and all else, ms", "#waiting %"),
 	}
 	for _, key := range order {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -67,7 +68,7 @@ func (d *Data) failedRuns() Table {
 			}
 		}
 	}
-	t.Caption = fmt.Sprintf("Runs that did not finish or do not count; n = %s.", count(len(t.Rows), "run", "runs"))
+	t.Caption = fmt.Sprintf("Runs that did not finish or do not count; n = %s.", analysis.Count(len(t.Rows), "run"))
 	return t
 }
 

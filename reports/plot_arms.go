@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -129,7 +130,7 @@ func pairsOf(list []record.Comparison) string {
 		lo, hi = min(lo, c.Pairs), max(hi, c.Pairs)
 	}
 	if lo == hi {
-		return count(lo, "pair", "pairs")
+		return analysis.Count(lo, "pair")
 	}
 	return fmt.Sprintf("%d to %d pairs", lo, hi)
 }

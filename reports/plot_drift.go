@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -41,7 +42,7 @@ func driftFigure(e record.Experiment, v record.Verdict, runs []*record.StoredRun
 	}
 	// Room for the legend, a line for each arm.
 	p.Y.Min, p.Y.Max = 0, top*(1.1+0.06*float64(len(byArm)))
-	caption := fmt.Sprintf("Decode rate by run index; n = %s.", count(n, "run", "runs"))
+	caption := fmt.Sprintf("Decode rate by run index; n = %s.", analysis.Count(n, "run"))
 	if v.Drift != nil {
 		caption += " Drift: " + driftSentence(*v.Drift) + "."
 	}

@@ -15,7 +15,7 @@ import (
 func HitsFigure(name, title string, points []analysis.HitPoint, fit *analysis.HitFit) (Figure, error) {
 	p := newPlot(fmt.Sprintf("Hit rate: %s, n = %d points", title, fit.Points), "share of the routed experts held", "decode lookups that hit, %")
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 100
-	caption := fmt.Sprintf("Hit rate against the share of experts held, %s; n = %s.", title, count(fit.Points, "point", "points"))
+	caption := fmt.Sprintf("Hit rate against the share of experts held, %s; n = %s.", title, analysis.Count(fit.Points, "point"))
 	shown := append([]analysis.Hypothesis{fit.Line}, fit.Rivals...)
 	for i, h := range shown {
 		if err := addLine(p, sample(h.Predict, 0.001, 1), 0.7, grey, i, ""); err != nil {

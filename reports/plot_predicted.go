@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -44,7 +45,7 @@ func predictedFigure(runs []*record.StoredRun) (Figure, bool, error) {
 	if n == 0 {
 		return Figure{}, false, nil
 	}
-	p.Title.Text += ", n = " + count(n, "run", "runs")
+	p.Title.Text += ", n = " + analysis.Count(n, "run")
 	logAxes(p, lo, hi)
 	if err := addLine(p, segment(p.X.Min, p.X.Min, p.X.Max, p.X.Max), 0.8, black, 1, "measured = predicted"); err != nil {
 		return Figure{}, false, err

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner"
 )
 
@@ -34,7 +35,7 @@ func storageFigure(name, machine string, curve []planner.RatePoint) (Figure, boo
 		if err := addLine(p, xy, 1, black, i, ""); err != nil {
 			return Figure{}, false, err
 		}
-		if err := addPoints(p, xy, 3.5, black, i, count(lanes, "lane", "lanes")); err != nil {
+		if err := addPoints(p, xy, 3.5, black, i, analysis.Count(lanes, "lane")); err != nil {
 			return Figure{}, false, err
 		}
 	}
@@ -43,7 +44,7 @@ func storageFigure(name, machine string, curve []planner.RatePoint) (Figure, boo
 	p.X.Min, p.X.Max = lo/1.2, hi*1.2
 	best := bestRate(curve)
 	caption := fmt.Sprintf("Rate of reads of the model file by their size and the number at once, %s; n = %s. The most was %s MB/s, %s of %s KiB.",
-		machine, count(n, "point", "points"), digits(best.BytesPerS/1e6, 4), count(best.Lanes, "lane", "lanes"), digits(float64(best.Size)/1024, 4))
+		machine, analysis.Count(n, "point"), digits(best.BytesPerS/1e6, 4), analysis.Count(best.Lanes, "lane"), digits(float64(best.Size)/1024, 4))
 	return figure(p, name, caption, plotHeight), true, nil
 }
 

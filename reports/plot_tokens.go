@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -60,7 +61,7 @@ func tokensFigure(r *record.StoredRun) (Figure, bool, error) {
 	}
 	p.Y.Max = top * 1.3
 	caption := fmt.Sprintf("Time of each decoded token of run %s (%s; %s), n = %s, mean %s ms", short(run.RunID), orWord(run.Model.Name, short(run.Model.ID)),
-		settings(&run.Config), count(n, "token", "tokens"), digits(sums[0]/float64(n), 4))
+		settings(&run.Config), analysis.Count(n, "token"), digits(sums[0]/float64(n), 4))
 	if split {
 		caption += fmt.Sprintf(", of it waiting for reads %s, managing the cache %s", digits(sums[1]/float64(n), 3), digits(sums[2]/float64(n), 3))
 	}

@@ -123,7 +123,7 @@ func settingsOf(runs []*record.StoredRun) string {
 		r := &runs[0].Run
 		return setting{r.Machine, r.Build, r.Model}.label()
 	}
-	return fmt.Sprintf("%s, %s, %s", count(len(machines), "machine", "machines"), count(len(builds), "build", "builds"), count(len(models), "model", "models"))
+	return fmt.Sprintf("%s, %s, %s", analysis.Count(len(machines), "machine"), analysis.Count(len(builds), "build"), analysis.Count(len(models), "model"))
 }
 
 // miss is a prediction that its measurement did not keep to.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bmoe/bmoe/analysis"
 )
 
 // A generated region of a document stands between two comments,
@@ -53,16 +55,14 @@ func (d *Data) Regions(doc *Document, figures string) (Regions, error) {
 func (d *Data) verdictsTable() Table {
 	from, to := span(d.index().runs)
 	t := Table{
-		Caption: fmt.Sprintf("%s; %s; n = %s in all, every comparison of every experiment.", settingsOf(d.index().runs), dates(from, to), count(len(d.Runs), "run", "runs")),
+		Caption: fmt.Sprintf("%s; %s; n = %s in all, every comparison of every experiment.", settingsOf(d.index().runs), dates(from, to), analysis.Count(len(d.Runs), "run")),
 		Columns: columns("question", "model", "arm", "against", "#pairs", "#change %", "#interval %", "#level %", "verdict"),
 	}
 	for _, e := range d.index().experiments {
 		v, _ := d.verdict(e.ID)
-		for _, c := range v.Comparisons {
-			if d.index().voided[e.ID] != "" {
-				c.Verdict = "void"
-			}
-			t.Rows = append(t.Rows, []string{orWord(e.Lever, e.Kind), orWord(e.Model.Name, short(e.Model.ID)), c.Arm, c.Baseline, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict})
+		who := []string{orWord(e.Lever, e.Kind), orWord(e.Model.Name, short(e.Model.ID))}
+		for _, cells := range d.outcomes(e, v) {
+			t.Rows = append(t.Rows, slices.Concat(who, cells))
 		}
 	}
 	return t

@@ -3,6 +3,8 @@ package reports
 import (
 	"slices"
 	"strconv"
+
+	"github.com/bmoe/bmoe/results/record"
 )
 
 // New builds the report on everything in d.
@@ -50,11 +52,8 @@ func (d *Data) findingsSection() Section {
 		if !ok {
 			t.Rows = append(t.Rows, append(who, none, e.Baseline, none, none, none, none, "no verdict"))
 		}
-		for _, c := range v.Comparisons {
-			if d.index().voided[e.ID] != "" {
-				c.Verdict = "void"
-			}
-			t.Rows = append(t.Rows, append(append([]string(nil), who...), c.Arm, c.Baseline, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict))
+		for _, cells := range d.outcomes(e, v) {
+			t.Rows = append(t.Rows, slices.Concat(who, cells))
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -63,4 +62,16 @@ func (d *Data) findingsSection() Section {
 	}
 	s.Blocks = append(s.Blocks, t)
 	return s
+}
+
+// outcomes are an experiment's comparisons, a row each: arm, baseline, pairs,
+// change, interval, level, verdict.
+func (d *Data) outcomes(e record.Experiment, v record.Verdict) (rows [][]string) {
+	for _, c := range v.Comparisons {
+		if d.index().voided[e.ID] != "" {
+			c.Verdict = "void"
+		}
+		rows = append(rows, []string{c.Arm, c.Baseline, strconv.Itoa(c.Pairs), change(c), interval(c), level(c), c.Verdict})
+	}
+	return rows
 }

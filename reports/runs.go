@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
@@ -28,7 +29,7 @@ func (d *Data) runsSection() Section {
 func runsTable(g group) Table {
 	from, to := span(g.runs)
 	t := Table{
-		Caption: fmt.Sprintf("%s; %s; n = %s.", g.label(), dates(from, to), count(len(g.runs), "run", "runs")),
+		Caption: fmt.Sprintf("%s; %s; n = %s.", g.label(), dates(from, to), analysis.Count(len(g.runs), "run")),
 		Columns: columns("run", "started (UTC)", "settings", "#tokens", "#predicted s/token", "#measured s/token", "#t/s",
 			"#predicted hits %", "#measured hits %", "#predicted MiB/token", "#measured MiB/token", "state"),
 	}
@@ -60,7 +61,7 @@ func settings(c *config.Config) string {
 	if c.CacheMB != config.Auto {
 		cache = strconv.Itoa(c.CacheMB) + " MiB"
 	}
-	parts := []string{"cache " + cache, c.CachePolicy, count(c.IOThreads, "lane", "lanes"), c.DenseWeights}
+	parts := []string{"cache " + cache, c.CachePolicy, analysis.Count(c.IOThreads, "lane"), c.DenseWeights}
 	if !c.ODirect {
 		parts = append(parts, "buffered")
 	}

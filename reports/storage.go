@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/results/record"
 )
@@ -67,7 +68,7 @@ func (d *Data) storageSection() (Section, error) {
 			continue
 		}
 		t := Table{
-			Caption: fmt.Sprintf("Rate of reads, %s; measured %s; n = %s.", name, date(p.At), count(len(curve), "point", "points")),
+			Caption: fmt.Sprintf("Rate of reads, %s; measured %s; n = %s.", name, date(p.At), analysis.Count(len(curve), "point")),
 			Columns: columns("#KiB a read", "#lanes", "#MB/s", "#spread %"),
 		}
 		slices.SortStableFunc(curve, func(a, b planner.RatePoint) int {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -79,7 +80,7 @@ func experimentTitle(e record.Experiment) string {
 // design says how an experiment was made and on what.
 func design(e record.Experiment, runs []*record.StoredRun) string {
 	text := fmt.Sprintf("Registered %s: %s design, %s, seed %d, metric %s, margin %s %%, alpha %s",
-		minute(e.RegisteredAt), e.Design, count(e.Pairs, "pair", "pairs"), e.Seed, e.Metric, percent(e.Margin), digits(e.Alpha, 2))
+		minute(e.RegisteredAt), e.Design, analysis.Count(e.Pairs, "pair"), e.Seed, e.Metric, percent(e.Margin), digits(e.Alpha, 2))
 	if e.CacheState != "" {
 		text += ", " + e.CacheState + " page cache"
 	}
@@ -87,7 +88,7 @@ func design(e record.Experiment, runs []*record.StoredRun) string {
 		text += ". It would be refuted by: " + e.Falsifier
 	}
 	from, to := span(runs)
-	return text + fmt.Sprintf(". %s; %s; n = %s.", setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), count(len(runs), "run", "runs"))
+	return text + fmt.Sprintf(". %s; %s; n = %s.", setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), analysis.Count(len(runs), "run"))
 }
 
 func sentencesOf(v record.Verdict) (out []string) {
@@ -105,7 +106,7 @@ func sentence(c record.Comparison) string {
 		text = fmt.Sprintf("%s against %s: %s", c.Arm, c.Baseline, c.Reason)
 	case text == "":
 		text = fmt.Sprintf("%s against %s: %s %% (%s %% CI %s to %s %%, %s)", c.Arm, c.Baseline,
-			signedPercent(c.Effect), percent(c.Level), signedPercent(c.Lo), signedPercent(c.Hi), count(c.Pairs, "pair", "pairs"))
+			signedPercent(c.Effect), percent(c.Level), signedPercent(c.Lo), signedPercent(c.Hi), analysis.Count(c.Pairs, "pair"))
 	}
 	return c.Verdict + ": " + text
 }
@@ -114,7 +115,7 @@ func comparisonTable(e record.Experiment, list []record.Comparison, runs []*reco
 	from, to := span(runs)
 	t := Table{
 		Caption: fmt.Sprintf("Change of %s against %s, positive is better. %s; %s; n = %s, intervals at the level they attain.",
-			e.Metric, e.Baseline, setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), count(len(runs), "run", "runs")),
+			e.Metric, e.Baseline, setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), analysis.Count(len(runs), "run")),
 		Columns: columns("arm", "#pairs", "#for:against", "#change %", "#interval %", "#level %", "#p", "#p (Holm)", "verdict", "why"),
 	}
 	for _, c := range list {

@@ -15,6 +15,19 @@ import (
 // secrets are the words of the fixtures that must not leave.
 var secrets = []string{"alice", "secret prompt", "Once upon", "/home/", "route,csv"}
 
+// mergedCopy merges a shared copy into an empty ledger, which must then be sound.
+func mergedCopy(t *testing.T, path string) *Store {
+	t.Helper()
+	other := openTest(t, "other.db")
+	must(t, second(other.Merge(t.Context(), []string{path})))
+	check, err := other.Check(t.Context(), Recompute{})
+	must(t, err)
+	if len(check.Problems) > 0 {
+		t.Errorf("check of a merged shared copy: %v", check.Problems)
+	}
+	return other
+}
+
 func leaks(t *testing.T, what string, content []byte) {
 	t.Helper()
 	for _, word := range secrets {
@@ -45,13 +58,7 @@ func TestSharedCopyHoldsNothingPrivate(t *testing.T) {
 		t.Errorf("overwriting: %v", err)
 	}
 
-	other := openTest(t, "other.db")
-	must(t, second(other.Merge(ctx, []string{path})))
-	check, err := other.Check(ctx, Recompute{})
-	must(t, err)
-	if len(check.Problems) > 0 {
-		t.Errorf("check of a merged shared copy: %v", check.Problems)
-	}
+	other := mergedCopy(t, path)
 	got, err := other.Experiment(ctx, exp)
 	must(t, err)
 	if got.Arms[1].Config.IOThreads != 4 || got.Arms[1].Config.Prompt != "" {

@@ -57,11 +57,5 @@ func TestWordsOfAnExperimentStayAtHome(t *testing.T) {
 		t.Error("the question itself is not exported: nothing was tested")
 	}
 
-	other := openTest(t, "other.db")
-	must(t, second(other.Merge(ctx, []string{path})))
-	check, err := other.Check(ctx, Recompute{})
-	must(t, err)
-	if len(check.Problems) > 0 {
-		t.Errorf("check of a merged shared copy: %v", check.Problems)
-	}
+	mergedCopy(t, path)
 }

@@ -20,8 +20,8 @@ type Width struct {
 // Projection is what llama.cpp projects for a configuration.
 type Projection struct {
 	Widths []Width `json:"widths"`
-	Nodes  int     `json:"nodes,omitempty"` // computing nodes of a one-token graph; 0 unknown
-	Graph  *Graph  `json:"graph,omitempty"` // nil where it could not be timed
+	Graph  *Graph  `json:"graph,omitempty"` // of the host; nil where it could not be timed
+	Nodes  int     `json:"nodes,omitempty"` // computing nodes of the graph that was not; 0 unknown
 }
 
 // Graph is what the model's one-token graph takes without the weights it
@@ -52,6 +52,17 @@ func timeGraph(ctx context.Context, p *llama.Projection, params llama.ContextPar
 		return nil
 	}
 	return &Graph{Nodes: r.Nodes, Seconds: mid, Spread: spread}
+}
+
+// askGraph times the graph of one token, and counts its nodes where that cannot
+// be done.
+func (out *Projection) askGraph(ctx context.Context, p *llama.Projection, params llama.ContextParams, threads int) {
+	if out.Graph = timeGraph(ctx, p, params, threads); out.Graph != nil {
+		return
+	}
+	if n, err := p.Nodes(params); err == nil {
+		out.Nodes = n
+	}
 }
 
 // Project asks llama.cpp what a context of the configuration would hold at
@@ -88,13 +99,8 @@ func Project(ctx context.Context, shards []string, c config.Config, widths []int
 			return nil, err
 		}
 		out.Widths = append(out.Widths, Width{w, rows})
-		if out.Nodes == 0 {
-			if n, err := p.Nodes(params); err == nil {
-				out.Nodes = n
-			}
-		}
-		if offload == "" && out.Graph == nil {
-			out.Graph = timeGraph(ctx, p, params, threads)
+		if offload == "" && out.Graph == nil && out.Nodes == 0 {
+			out.askGraph(ctx, p, params, threads)
 		}
 	}
 	return out, nil

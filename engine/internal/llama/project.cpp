@@ -56,12 +56,7 @@ int bm_project_nodes(bm_project * p, bm_project_params params) {
     ggml_cgraph * graph = token_graph(ctx);
     int n = graph ? 0 : -1;
     for (int i = 0; graph && i < ggml_graph_n_nodes(graph); i++) {
-        switch (ggml_graph_node(graph, i)->op) {
-            case GGML_OP_NONE: case GGML_OP_RESHAPE: case GGML_OP_VIEW: case GGML_OP_PERMUTE: case GGML_OP_TRANSPOSE:
-                break; // only another way to look at a tensor
-            default:
-                n++;
-        }
+        n += bm_only_looks(ggml_graph_node(graph, i)) ? 0 : 1;
     }
     llama_free(ctx);
     return n;

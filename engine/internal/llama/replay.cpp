@@ -22,10 +22,6 @@ constexpr size_t shared_most = 256u << 20;
 // Positions of the context that attention looks at.
 constexpr int64_t seen = 128;
 
-bool only_looks(const ggml_tensor * t) {
-    return t->op == GGML_OP_NONE || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_PERMUTE || t->op == GGML_OP_TRANSPOSE;
-}
-
 bool is_weight(const ggml_tensor * t) { return t && t->op == GGML_OP_NONE && !t->view_src; }
 
 // Its time is priced by the weight's bytes.
@@ -106,6 +102,10 @@ void hide(ggml_tensor * mask) {
 
 } // namespace
 
+bool bm_only_looks(const ggml_tensor * t) {
+    return t->op == GGML_OP_NONE || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_VIEW || t->op == GGML_OP_PERMUTE || t->op == GGML_OP_TRANSPOSE;
+}
+
 struct bm_replay {
     ggml_backend_t          backend = nullptr;
     ggml_threadpool *       pool    = nullptr;
@@ -167,7 +167,7 @@ bm_replay * bm_replay_new(ggml_cgraph * graph, int threads) {
     r->graph = ggml_new_graph_custom(r->ctx, most, false);
     for (int i = 0; i < n && !c.failed; i++) {
         const ggml_tensor * t = ggml_graph_node(graph, i);
-        if (only_looks(t) || priced_elsewhere(t)) {
+        if (bm_only_looks(t) || priced_elsewhere(t)) {
             continue; // made where something needs it
         }
         if (c.made.size() * 2 > most) {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -14,20 +15,21 @@ const (
 // populator commits the pages of open slots before reads need them: a page that
 // a read is the first to touch is found and cleared while compute waits for it.
 type populator struct {
-	quit chan struct{}
-	done sync.WaitGroup
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
 // Populate commits the cache's memory in the background, slot 0 first, as long
 // as room says that there are bytes to be had for it.
 func (s *Stream) Populate(room func() int64) {
 	s.populator.stop()
-	p := &populator{quit: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &populator{cancel: cancel}
 	s.populator, s.room = p, room
 	spans := openSlots(s.arenas)
 	p.done.Go(func() {
 		for _, span := range spans {
-			if !p.commit(span, room) {
+			if !commit(ctx, span, room) {
 				return
 			}
 		}
@@ -35,15 +37,10 @@ func (s *Stream) Populate(room func() int64) {
 }
 
 // commit commits a run of slots, and reports whether to go on.
-func (p *populator) commit(span []byte, room func() int64) bool {
+func commit(ctx context.Context, span []byte, room func() int64) bool {
 	for len(span) > 0 {
-		select {
-		case <-p.quit:
-			return false
-		default:
-		}
 		n := min(len(span), populateStep)
-		if room() < populateRoom+int64(n) {
+		if ctx.Err() != nil || room() < populateRoom+int64(n) {
 			return false
 		}
 		// An old kernel cannot; the pages are then committed as they are touched.
@@ -60,11 +57,7 @@ func (p *populator) stop() {
 	if p == nil {
 		return
 	}
-	select {
-	case <-p.quit:
-	default:
-		close(p.quit)
-	}
+	p.cancel()
 	p.done.Wait()
 }
 
