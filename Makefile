@@ -89,7 +89,7 @@ release: setup ## build dist/bmoe-VERSION-OS-ARCH.tar.gz, which runs from any fo
 release-check: release ## do the whole job with the tarball in a bare Debian root (debootstrap)
 	@.ci/release-check
 
-sanitize: setup ## test the C shim under the address and undefined-behaviour sanitizers
+sanitize: build rpc ## test the C shim under sanitizers, and sessions under a leak checker
 	@.ci/sanitize
 
 torture: build ## kill, starve and fault runs and sweeps; rewrites docs/reliability.md
