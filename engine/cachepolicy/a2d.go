@@ -23,8 +23,6 @@ type a2d struct {
 	r1, r2   []float64
 	decay2   float64
 	discount []float64 // by turns until the victim's layer
-	head     []float64 // layer -> smallest evictable score, batch aside; +Inf for none
-	turn     int       // layer of the last Touch
 }
 
 func newA2D(base state) *a2d {
@@ -32,11 +30,10 @@ func newA2D(base state) *a2d {
 	p := &a2d{
 		ranked: newRanked(base), r1: make([]float64, n), r2: make([]float64, n),
 		decay2:   math.Exp2(-1.0 / a2dHalving),
-		discount: make([]float64, base.layers), head: make([]float64, base.layers),
+		discount: make([]float64, base.layers),
 	}
 	for d := range p.discount {
 		p.discount[d] = math.Exp2(-a2dAlign * float64(d) / float64(base.layers))
-		p.head[d] = math.Inf(1)
 	}
 	return p
 }
@@ -44,19 +41,12 @@ func newA2D(base state) *a2d {
 func (p *a2d) Name() string { return A2D }
 
 func (p *a2d) Touch(layer int, ids, counts []int32, tokens int, prompt bool) {
-	last := p.turn
 	p.begin(layer, ids)
-	p.turn = layer
-	if last != layer {
-		p.refresh(last) // its batch is no longer protected
-	}
 	if prompt {
 		p.addPrompt(layer, ids, counts, tokens)
 	} else {
 		p.addDecode(layer, ids)
 	}
-	p.mend(layer)
-	p.refresh(layer)
 }
 
 // addPrompt credits the shares of a prompt as if they had been the steady
@@ -95,61 +85,28 @@ func (p *a2d) addDecode(layer int, ids []int32) {
 	}
 }
 
-// refresh recomputes a layer's entry of head.
-func (p *a2d) refresh(layer int) {
-	if i := p.first(layer); i >= 0 {
-		p.head[layer] = p.score[i]
-		return
-	}
-	p.head[layer] = math.Inf(1)
-}
-
-func (p *a2d) Insert(layer int, expert int32) {
-	if p.insert(layer, expert) {
-		if i := p.index(layer, expert); p.score[i] < p.head[layer] && p.evictable(i) {
-			p.head[layer] = p.score[i]
-		}
-	}
-}
-
-func (p *a2d) Remove(layer int, expert int32) {
-	if p.remove(layer, expert) {
-		p.refresh(layer)
-	}
-}
-
-func (p *a2d) Pin(layer int, expert int32) {
-	p.pins[p.index(layer, expert)]++
-	p.refresh(layer)
-}
-
-func (p *a2d) Unpin(layer int, expert int32) {
-	p.pins[p.index(layer, expert)]--
-	p.refresh(layer)
-}
-
-func (p *a2d) Release() {
-	p.state.Release()
-	p.refresh(p.turn)
-}
+func (p *a2d) Insert(layer int, expert int32) { p.insert(layer, expert) }
+func (p *a2d) Remove(layer int, expert int32) { p.remove(layer, expert) }
 
 func (p *a2d) Victim(layer int) (victimLayer int, expert int32, ok bool) {
-	best, from := math.Inf(1), -1
+	best, from := math.Inf(1), int32(nobody)
 	for _, m := range p.members[p.group[layer]] {
-		v := p.head[m] * p.discount[turnsUntil(int(m), layer, p.layers)]
-		if v < best || (v == best && from >= 0 && p.older(int(m), from)) {
-			best, from = v, int(m)
+		i := p.least[m]
+		if i == unknown {
+			i = p.first(int(m))
 		}
+		if i == nobody {
+			continue
+		}
+		v := p.score[i] * p.discount[turnsUntil(int(m), layer, p.layers)]
+		if v > best || (v == best && p.stamp[i] >= p.stamp[from]) { // of equals the longest unused
+			continue
+		}
+		best, from = v, i
 	}
-	if from < 0 {
+	if from == nobody {
 		return 0, 0, false
 	}
-	victimLayer, expert = p.split(p.first(from))
+	victimLayer, expert = p.split(from)
 	return victimLayer, expert, true
-}
-
-// older breaks a tie between the heads of two layers: a's was used longer ago.
-func (p *a2d) older(a, b int) bool {
-	i, j := p.first(a), p.first(b)
-	return i >= 0 && j >= 0 && p.stamp[i] < p.stamp[j]
 }

@@ -9,11 +9,11 @@ type layered struct {
 	ranked
 	name      string
 	frequency bool  // score is the number of uses; else 0, and last use decides
-	held      []int // group -> residents
+	filled    []int // group -> residents
 }
 
 func newLayered(base state, name string, frequency bool) *layered {
-	return &layered{ranked: newRanked(base), name: name, frequency: frequency, held: make([]int, base.layers)}
+	return &layered{ranked: newRanked(base), name: name, frequency: frequency, filled: make([]int, base.layers)}
 }
 
 func (p *layered) Name() string { return p.name }
@@ -25,25 +25,24 @@ func (p *layered) Touch(layer int, ids, _ []int32, _ int, _ bool) {
 			p.score[p.index(layer, id)]++
 		}
 	}
-	p.mend(layer)
 }
 
 func (p *layered) Insert(layer int, expert int32) {
 	if p.insert(layer, expert) {
-		p.held[p.group[layer]]++
+		p.filled[p.group[layer]]++
 	}
 }
 
 func (p *layered) Remove(layer int, expert int32) {
 	if p.remove(layer, expert) {
-		p.held[p.group[layer]]--
+		p.filled[p.group[layer]]--
 	}
 }
 
 func (p *layered) Victim(layer int) (victimLayer int, expert int32, ok bool) {
 	g := p.group[layer]
 	best := int32(-1)
-	if len(p.list[layer])*len(p.members[g]) >= p.held[g] {
+	if len(p.held[layer])*len(p.members[g]) >= p.filled[g] {
 		best = p.first(layer)
 	}
 	if best < 0 {
@@ -61,7 +60,7 @@ func (p *layered) Victim(layer int) (victimLayer int, expert int32, ok bool) {
 func (p *layered) fromRichest(layer int) int32 {
 	best, most, furthest := int32(-1), 0, 0
 	for _, m := range p.members[p.group[layer]] {
-		n := len(p.list[m])
+		n := len(p.held[m])
 		away := turnsUntil(int(m), layer, p.layers)
 		if n < most || (n == most && away <= furthest) {
 			continue
@@ -72,9 +71,6 @@ func (p *layered) fromRichest(layer int) int32 {
 	}
 	return best
 }
-
-func (p *layered) Pin(layer int, expert int32)   { p.pins[p.index(layer, expert)]++ }
-func (p *layered) Unpin(layer int, expert int32) { p.pins[p.index(layer, expert)]-- }
 
 // turnsUntil is the number of layers between layer, whose turn it is, and the
 // next turn of m.

@@ -2,21 +2,30 @@ package cachepolicy
 
 import "math"
 
-// ranked keeps each layer's residents in ascending order of worth: score,
-// then time of last use. Scores change only on the layer's own turn, so the
-// order is mended once a turn by a pass that is linear on a nearly sorted list.
+// ranked knows each layer's residents and which of them is worth least: the
+// smallest score, then the longest unused. That one is looked for when it is
+// asked for and remembered until something that bears on it changes, so a turn
+// whose experts are all in the cache orders nothing.
 type ranked struct {
 	state
 	score []float64 // by entry
-	list  [][]int32 // layer -> entries, least worth first
-	risen []int32   // room for mend
+	held  [][]int32 // layer -> its residents, in no order
+	place []int32   // resident -> its index in held
+	least []int32   // layer -> what first found, or unknown
 }
 
+const (
+	nobody  = -1 // no resident may be given up
+	unknown = -2 // to be looked for
+)
+
 func newRanked(base state) ranked {
-	r := ranked{state: base, score: make([]float64, base.layers*base.experts), list: make([][]int32, base.layers), risen: make([]int32, 0, base.experts)}
-	backing := make([]int32, base.layers*base.experts)
-	for l := range r.list {
-		r.list[l] = backing[l*base.experts : l*base.experts : (l+1)*base.experts]
+	n := base.layers * base.experts
+	r := ranked{state: base, score: make([]float64, n), held: make([][]int32, base.layers), place: make([]int32, n), least: make([]int32, base.layers)}
+	backing := make([]int32, n)
+	for l := range r.held {
+		r.held[l] = backing[l*base.experts : l*base.experts : (l+1)*base.experts]
+		r.least[l] = nobody
 	}
 	return r
 }
@@ -29,45 +38,17 @@ func (r *ranked) less(i, j int32) bool {
 	return r.stamp[i] < r.stamp[j]
 }
 
-// mend restores the order of a layer's list after its scores changed. The
-// batch's own entries rise to the far end, past all that stay nearly sorted:
-// they are taken out first and put back from the end.
-func (r *ranked) mend(layer int) {
-	list, score, mark, batch := r.list[layer], r.score, r.mark, r.batch
-	risen := r.risen[:0]
-	kept := 0
-	last := math.Inf(-1)
-	for _, i := range list {
-		if mark[i] == batch {
-			risen = append(risen, i)
-			continue
-		}
-		list[kept] = i
-		kept++
-		if score[i] <= last {
-			r.sink(list[:kept])
-			last = score[list[kept-1]]
-		} else {
-			last = score[i]
-		}
-	}
-	for _, i := range risen {
-		list[kept] = i
-		kept++
-		r.sink(list[:kept])
-	}
-	r.risen = risen
+// begin starts a batch: the one before is no longer protected.
+func (r *ranked) begin(layer int, ids []int32) {
+	r.least[r.turn] = unknown
+	r.state.begin(layer, ids)
+	r.least[layer] = unknown
 }
 
-// sink moves the last entry of an otherwise sorted list to its place.
-func (r *ranked) sink(list []int32) {
-	at := len(list) - 1
-	i := list[at]
-	for at > 0 && r.less(i, list[at-1]) {
-		list[at] = list[at-1]
-		at--
-	}
-	list[at] = i
+// Release ends the current batch.
+func (r *ranked) Release() {
+	r.state.Release()
+	r.least[r.turn] = unknown
 }
 
 func (r *ranked) insert(layer int, expert int32) bool {
@@ -76,8 +57,11 @@ func (r *ranked) insert(layer int, expert int32) bool {
 		return false
 	}
 	r.resident[i] = true
-	r.list[layer] = append(r.list[layer], i)
-	r.sink(r.list[layer])
+	r.place[i] = int32(len(r.held[layer]))
+	r.held[layer] = append(r.held[layer], i)
+	if r.evictable(i) {
+		r.least[layer] = unknown
+	}
 	return true
 }
 
@@ -87,36 +71,57 @@ func (r *ranked) remove(layer int, expert int32) bool {
 		return false
 	}
 	r.resident[i] = false
-	list := r.list[layer]
-	at := 0
-	for list[at] != i { // victims are near the front
-		at++
+	held := r.held[layer]
+	last := held[len(held)-1]
+	held[r.place[i]], r.place[last] = last, r.place[i]
+	r.held[layer] = held[:len(held)-1]
+	if r.least[layer] == i {
+		r.least[layer] = unknown
 	}
-	copy(list[at:], list[at+1:])
-	r.list[layer] = list[:len(list)-1]
 	return true
 }
 
-// first returns the layer's least worthy evictable entry, or -1.
+// first returns the layer's least worthy evictable entry, or nobody.
 func (r *ranked) first(layer int) int32 {
-	for _, i := range r.list[layer] {
-		if r.evictable(i) {
-			return i
-		}
+	if r.least[layer] == unknown {
+		r.least[layer] = r.find(layer)
 	}
-	return -1
+	return r.least[layer]
+}
+
+// find asks for the score first: it rules nearly every resident out.
+func (r *ranked) find(layer int) int32 {
+	best, lowest := int32(nobody), math.Inf(1)
+	score := r.score
+	for _, i := range r.held[layer] {
+		s := score[i]
+		if s > lowest || !r.evictable(i) || (s == lowest && best != nobody && r.stamp[i] >= r.stamp[best]) {
+			continue
+		}
+		best, lowest = i, s
+	}
+	return best
 }
 
 func (r *ranked) Yield(layer int, incoming int32) (expert int32, ok bool) {
-	in := r.index(layer, incoming)
-	for _, i := range r.list[layer] {
-		if !r.less(i, in) {
-			break
-		}
-		if r.inBatch(i) && r.pins[i] == 0 {
-			_, expert = r.split(i)
-			return expert, true
+	best := r.index(layer, incoming)
+	for _, i := range r.held[layer] {
+		if r.inBatch(i) && r.pins[i] == 0 && r.less(i, best) {
+			best, ok = i, true
 		}
 	}
-	return 0, false
+	_, expert = r.split(best)
+	return expert, ok
+}
+
+// Pin protects an expert from Victim and Yield.
+func (r *ranked) Pin(layer int, expert int32) {
+	r.pins[r.index(layer, expert)]++
+	r.least[layer] = unknown
+}
+
+// Unpin takes one Pin back.
+func (r *ranked) Unpin(layer int, expert int32) {
+	r.pins[r.index(layer, expert)]--
+	r.least[layer] = unknown
 }

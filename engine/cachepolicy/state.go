@@ -12,6 +12,7 @@ type state struct {
 	pins     []int32
 	mark     []uint32 // number of the last batch the expert was in
 	batch    uint32   // number of the current batch; 0 is no batch
+	turn     int      // layer of the last batch
 	stamp    []uint64 // time of last use
 	clock    uint64
 }
@@ -45,6 +46,7 @@ func (s *state) split(i int32) (layer int, expert int32) {
 // begin starts the batch made of ids of layer and stamps them in order.
 func (s *state) begin(layer int, ids []int32) {
 	s.nextBatch()
+	s.turn = layer
 	base := int32(layer * s.experts)
 	for _, id := range ids {
 		s.clock++
