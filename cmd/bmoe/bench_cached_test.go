@@ -53,17 +53,17 @@ func BenchmarkAllCached(b *testing.B) {
 		spec := synth.Default()
 		spec.Layers, spec.Experts, spec.Embd, spec.FF, spec.Skew = size.layers, size.experts, 512, 256, 0
 		model := benchModel(b, spec)
-		var hook float64
-		ratio, res, str := pairRatio(4, func() float64 {
+		var hook, lookup float64
+		ratio, res, str := pairRatio(6, func() float64 {
 			r := ours(b, nil, model, "--no-moe-stream", "--load-mode", "none", "-n", "800", "-c", "1024")
 			return steady(b, &r)
 		}, func() float64 {
 			r := ours(b, nil, model, "--moe-stream", "--cache-mb", "4000", "--dense-weights", "anon", "-n", "800", "-c", "1024")
-			hook = manageShare(&r)
+			hook, lookup = manageShare(&r), lookupNS(&r)
 			return steady(b, &r)
 		})
 		name := fmt.Sprintf("%d experts in all", size.layers*size.experts)
-		rows = append(rows, [2]string{name, fmt.Sprintf("resident %.1f, streamed %.1f: %.1f %%; hook %.2f %% of a token", res, str, 100*ratio, 100*hook)})
+		rows = append(rows, [2]string{name, fmt.Sprintf("resident %.1f, streamed %.1f: %.1f %%; hook %.2f %% of a token, %.2f us a lookup", res, str, 100*ratio, 100*hook, lookup/1e3)})
 		b.ReportMetric(100*ratio, "%-of-resident-"+strconv.Itoa(size.layers*size.experts))
 		b.ReportMetric(100*hook, "%-hook-"+strconv.Itoa(size.layers*size.experts))
 	}

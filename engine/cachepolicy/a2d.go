@@ -5,35 +5,56 @@ import "math"
 // Constants of the A2D score, chosen by replay over many configurations;
 // changing any one of them moves the hit rate by at most 0.7 points.
 const (
-	a2dFast    = 0.5  // decay of r1 a turn
-	a2dSlow    = 0.15 // weight of r2 in the score
+	a2dFast    = 0.5  // decay of the fast count a turn
+	a2dSlow    = 0.15 // weight of the slow count in the score
 	a2dAlign   = 0.5  // exponent of the discount over a whole cycle of layers
 	a2dPrior   = 0.1  // weight of a prompt's shares
-	a2dHalving = 24   // turns in which r2 halves
-	a2dFlush   = 1e-30
+	a2dHalving = 24   // turns in which the slow count halves
 )
+
+// a2dFastAfter is what is left of a fast count by turns. After the last it is less
+// than a slow count that decayed as long can resolve.
+var a2dFastAfter = func() (left [64]float64) {
+	for d := range left {
+		left[d] = math.Pow(a2dFast, float64(d))
+	}
+	return left
+}()
 
 // a2d scores every (layer, expert), resident or not, by two decayed counts of
 // its selections, a fast and a slow one, which decay only on the layer's own
 // turn (the alignment). A miss gives up the group's resident with the smallest
 // score, discounted by how far away its layer's turn is: bytes needed soon are
 // worth more than bytes needed late in the cycle.
+//
+// A count is written down with the turn it was true at and decays when it is
+// read, so a turn costs what was selected, not all that could have been.
 type a2d struct {
 	ranked
-	r1, r2   []float64
-	decay2   float64
+	uses     []uses    // by entry
+	turns    []int32   // layer -> its decode turns
+	scored   []int32   // layer -> the turn its residents' scores are of, -1 for none
+	decay    []float64 // of the slow count, by turns
 	discount []float64 // by turns until the victim's layer
 }
 
+// uses are an expert's two counts as they were at a turn of its layer.
+type uses struct {
+	fast, slow float64
+	turn       int32
+}
+
 func newA2D(base state) *a2d {
-	n := base.layers * base.experts
 	p := &a2d{
-		ranked: newRanked(base), r1: make([]float64, n), r2: make([]float64, n),
-		decay2:   math.Exp2(-1.0 / a2dHalving),
-		discount: make([]float64, base.layers),
+		ranked: newRanked(base), uses: make([]uses, base.layers*base.experts),
+		turns: make([]int32, base.layers), scored: make([]int32, base.layers),
+		decay: make([]float64, 64*a2dHalving), discount: make([]float64, base.layers),
 	}
 	for d := range p.discount {
 		p.discount[d] = math.Exp2(-a2dAlign * float64(d) / float64(base.layers))
+	}
+	for d := range p.decay { // the last are worth nothing
+		p.decay[d] = math.Exp2(-float64(d) / a2dHalving)
 	}
 	return p
 }
@@ -42,57 +63,73 @@ func (p *a2d) Name() string { return A2D }
 
 func (p *a2d) Touch(layer int, ids, counts []int32, tokens int, prompt bool) {
 	p.begin(layer, ids)
-	if prompt {
-		p.addPrompt(layer, ids, counts, tokens)
-	} else {
-		p.addDecode(layer, ids)
-	}
-}
-
-// addPrompt credits the shares of a prompt as if they had been the steady
-// state of both counts, scaled by the prior. Nothing decays.
-func (p *a2d) addPrompt(layer int, ids, counts []int32, tokens int) {
+	p.scored[layer] = -1
 	base := layer * p.experts
-	for n, id := range ids {
-		i := base + int(id)
-		share := float64(counts[n]) / float64(max(tokens, 1))
-		p.r1[i] += a2dPrior * share / (1 - a2dFast)
-		p.r2[i] += a2dPrior * share / (1 - p.decay2)
-		p.score[i] = p.r1[i] + a2dSlow*p.r2[i]
-	}
-}
-
-func (p *a2d) addDecode(layer int, ids []int32) {
-	base := layer * p.experts
-	r1 := p.r1[base : base+p.experts]
-	r2 := p.r2[base : base+p.experts]
-	score := p.score[base : base+p.experts]
-	decay2 := p.decay2
-	for e := range r1 {
-		a, b := r1[e]*a2dFast, r2[e]*decay2
-		if a < a2dFlush { // keep out of the slow denormals
-			a = 0
-			if b < a2dFlush {
-				b = 0
-			}
+	if !prompt {
+		p.turns[layer]++
+		for _, id := range ids {
+			u := p.now(base + int(id))
+			p.uses[base+int(id)] = uses{u.fast + 1, u.slow + 1, u.turn}
 		}
-		r1[e], r2[e], score[e] = a, b, a+a2dSlow*b
+		return
 	}
-	for _, id := range ids {
-		r1[id]++
-		r2[id]++
-		score[id] = r1[id] + a2dSlow*r2[id]
+	// The shares of a prompt count as if they had been the steady state of both
+	// counts, scaled by the prior. Nothing decays.
+	for n, id := range ids {
+		share := a2dPrior * float64(counts[n]) / float64(max(tokens, 1))
+		u := p.now(base + int(id))
+		p.uses[base+int(id)] = uses{u.fast + share/(1-a2dFast), u.slow + share/(1-p.decay[1]), u.turn}
 	}
 }
 
-func (p *a2d) Insert(layer int, expert int32) { p.insert(layer, expert) }
+// now returns an entry's counts as of its layer's latest turn.
+func (p *a2d) now(i int) uses {
+	u, turn := p.uses[i], p.turns[i/p.experts]
+	age := int(turn - u.turn)
+	u.fast *= a2dFastAfter[min(age, len(a2dFastAfter)-1)]
+	u.slow *= p.decay[min(age, len(p.decay)-1)]
+	u.turn = turn
+	return u
+}
+
+// rescore brings the scores of a layer's residents up to its latest turn.
+func (p *a2d) rescore(layer int) {
+	if p.scored[layer] == p.turns[layer] {
+		return
+	}
+	for _, i := range p.held[layer] {
+		p.score[i] = p.worth(i)
+	}
+	p.scored[layer] = p.turns[layer]
+}
+
+func (p *a2d) worth(i int32) float64 {
+	u := p.now(int(i))
+	return u.fast + a2dSlow*u.slow
+}
+
+func (p *a2d) Insert(layer int, expert int32) {
+	if p.insert(layer, expert) {
+		i := p.index(layer, expert)
+		p.score[i] = p.worth(i)
+	}
+}
+
 func (p *a2d) Remove(layer int, expert int32) { p.remove(layer, expert) }
+
+func (p *a2d) Yield(layer int, incoming int32) (expert int32, ok bool) {
+	i := p.index(layer, incoming)
+	p.score[i] = p.worth(i)
+	p.rescore(layer)
+	return p.ranked.Yield(layer, incoming)
+}
 
 func (p *a2d) Victim(layer int) (victimLayer int, expert int32, ok bool) {
 	best, from := math.Inf(1), int32(nobody)
 	for _, m := range p.members[p.group[layer]] {
 		i := p.least[m]
 		if i == unknown {
+			p.rescore(int(m))
 			i = p.first(int(m))
 		}
 		if i == nobody {
