@@ -38,7 +38,7 @@ test: build rpc ## vet and test everything
 	@bin/bmoe report --docs docs --check
 
 race: build rpc ## test under the race detector, in shuffled order
-	go test -race -shuffle=on $(PKG)
+	go test -race -shuffle=on -timeout 60m $(PKG)
 
 lint: setup ## run the pinned golangci-lint
 	@.ci/lint

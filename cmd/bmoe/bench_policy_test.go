@@ -10,9 +10,27 @@ import (
 	"github.com/bmoe/bmoe/results/record"
 )
 
-// lookupNS is what a lookup of a run cost, in nanoseconds: all the hook's own
-// time (counting, scores, victims, remapping) over the experts looked up.
-func lookupNS(r *record.Run) float64 { return 1e9 * r.Stats.ManageS / float64(r.Stats.Lookups) }
+// hitNS is what a lookup cost that hit, in nanoseconds: all the hook's own time
+// in the median of the tokens that waited for no read.
+func hitNS(r *record.Run) float64 {
+	var hook []float64
+	for i, ns := range r.TokenManageNS {
+		if i > len(r.TokenManageNS)/2 && r.TokenWaitNS[i] == 0 {
+			hook = append(hook, float64(ns))
+		}
+	}
+	return median(hook) * float64(r.Stats.DecodeTokens) / float64(r.Stats.DecodeLookups)
+}
+
+// lookupNS is what a decoding run's lookups cost on average, victims included,
+// but for handing reads to the lanes.
+func lookupNS(r *record.Run) float64 {
+	var hook int64
+	for _, ns := range r.TokenManageNS {
+		hook += ns
+	}
+	return (float64(hook) - 1e9*r.Stats.SubmitS) / float64(r.Stats.DecodeLookups)
+}
 
 // BenchmarkPolicies streams one model under every cache policy, interleaved, with
 // caches of a tenth and a quarter of its experts, so that the drive is what limits

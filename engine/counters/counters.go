@@ -24,7 +24,8 @@ type Counters struct {
 	WaitGateS  float64 `json:"wait_gate_s"`
 	WaitUpS    float64 `json:"wait_up_s"`
 	WaitDownS  float64 `json:"wait_down_s"`
-	ManageS    float64 `json:"manage_s"`   // looking up, choosing victims, remapping ids
+	ManageS    float64 `json:"manage_s"`   // looking up, choosing victims, remapping ids, asking for reads
+	SubmitS    float64 `json:"submit_s"`   // of manage_s, asking for reads: handing them to the lanes
 	ComputeS   float64 `json:"compute_s"`  // decode time that is neither wait nor management
 	HookCalls  int64   `json:"hook_calls"` // routings answered
 

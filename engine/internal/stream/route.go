@@ -74,7 +74,9 @@ func (s *Stream) routeNarrow(layer int, distinct, ids, slots []int32) error {
 		}
 	}
 	if len(s.misses) > 0 {
+		began := time.Now()
 		s.ask(layer, s.misses)
+		s.stats.SubmitS += time.Since(began).Seconds()
 	}
 	for i, e := range ids {
 		slots[i] = row[e]
