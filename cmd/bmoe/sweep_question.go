@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +90,7 @@ func (s *sweeper) ask(ctx context.Context) (*asked, error) {
 		return nil, err
 	}
 	defaultQuestion(&k.base, k.pins, k.q.Lever, k.q.Metric)
-	if err := inlinePrompt(&k.base); err != nil {
+	if err := s.inlinePrompt(ctx, &k.base); err != nil {
 		return nil, err
 	}
 	if err := s.settings(ctx, k); err != nil {
@@ -175,19 +174,16 @@ func (s *sweeper) needsExperts(k *asked) bool {
 
 // inlinePrompt puts the text of -f into the configuration: a child must not
 // depend on a file that may change between runs.
-func inlinePrompt(cfg *config.Config) error {
+func (s *sweeper) inlinePrompt(ctx context.Context, cfg *config.Config) error {
 	if cfg.File == "" {
 		return nil
 	}
 	if cfg.Prompt != "" {
 		return usageError{errors.New("-p and -f given together"), "give one of them"}
 	}
-	raw, err := os.ReadFile(cfg.File)
-	if err != nil {
-		return usageError{fmt.Errorf("-f: %w", err), "give a readable text file"}
-	}
-	cfg.Prompt, cfg.File = string(raw), ""
-	return nil
+	text, err := promptFile(ctx, s.app.stdin, cfg.File)
+	cfg.Prompt, cfg.File = text, ""
+	return err
 }
 
 // settings completes the base configuration: planned with --auto, else as
