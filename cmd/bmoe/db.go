@@ -65,7 +65,7 @@ func newDBInfo(a *app) *cobra.Command {
 		Use:     "info",
 		Short:   "what the database holds and how large it is",
 		Example: "  bmoe db info --json",
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c.Context(), a.dbPath, readOnly, func(s *results.Store) error {
 				info, err := s.Info(c.Context())
@@ -119,7 +119,7 @@ func newDBList(a *app) *cobra.Command {
 		Use:     "list",
 		Short:   "the models and machines it knows",
 		Example: "  bmoe db list",
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c.Context(), a.dbPath, readOnly, func(s *results.Store) error {
 				models, err := s.Models(c.Context())
@@ -159,7 +159,7 @@ func newDBCheck(a *app) *cobra.Command {
 the hash of, packed samples, and verdicts and fits, which are computed again
 from the runs they name. It changes nothing. A fault ends with exit code 5.`,
 		Example: "  bmoe db check",
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c.Context(), a.dbPath, readOnly, func(s *results.Store) error {
 				rep, err := s.Check(c.Context(), results.Recompute{Verdict: recomputeVerdict, Fit: recomputeFit})
@@ -239,7 +239,7 @@ func newDBVacuum(a *app) *cobra.Command {
 		Use:     "vacuum",
 		Short:   "give unused space back to the system",
 		Example: "  bmoe db vacuum",
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := mustExist(a.dbPath); err != nil {
 				return err
@@ -285,7 +285,7 @@ them back.`,
 		Example: `  bmoe db prune --samples --tokens --before 2026-01-01 --dry-run
   bmoe db prune --text
   bmoe db prune --void-runs && bmoe db vacuum`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if named := o.Samples || o.Tokens || o.Text || o.Traces || o.VoidRuns || o.StaleOnly; !named {
 				return usageError{errors.New("db prune: nothing is named"), "give one or more of --samples --tokens --text --traces --void-runs --stale-verdicts"}

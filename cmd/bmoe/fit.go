@@ -49,7 +49,7 @@ shape. Fits from the ledger are stored there, and the next plan reads them.`,
   bmoe fit --all
   bmoe fit --trace route.csv --plot plots
   bmoe fit --trace route.csv -m model.gguf`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments; the model is -m MODEL"),
 		RunE: func(c *cobra.Command, _ []string) error { return fitCommand(c.Context(), a, f) },
 	}
 	fs := cmd.Flags()

@@ -42,7 +42,7 @@ written; what is out of date is shown and the exit code is 1.`,
   bmoe report --experiment 3f9a --format html --out report
   bmoe report --format csv
   bmoe report --docs docs --check`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.check && f.docs == "" {
 				return usageError{fmt.Errorf("--check is for --docs"), "for example `bmoe report --docs docs --check`"}

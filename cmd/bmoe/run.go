@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +81,10 @@ func newRunner(ctx context.Context, a *app, f *runFlags, k *knobs) (*runner, err
 	f.auto = f.auto || f.explain || f.planOnly || f.requireFit
 	r := &runner{app: a, flags: f}
 	var err error
+	if f.configJSON != "" && len(k.pins) > 0 {
+		name := slices.Sorted(maps.Keys(k.pins))[0]
+		return nil, usageError{fmt.Errorf("--config-json and --%s: the document has a value for every knob", name), "write it into the document"}
+	}
 	if f.configJSON != "" {
 		r.cfg, r.pins, err = readConfigJSON(ctx, a.stdin, f.configJSON)
 	} else {

@@ -114,28 +114,29 @@ func (r *runner) once(ctx context.Context, doc *document) (err error) {
 // not known.
 func holdable() int64 { return probes.Local().Memory().Holdable.Or(0) }
 
-// finish stores the run and prints what is left to print.
+// finish stores the run and prints what is left to print. What could not be
+// stored is printed all the same: it was measured.
 func (r *runner) finish(ctx context.Context, doc *document, runErr error) error {
 	doc.finish(ctx, runErr)
-	if err := r.ledger.save(doc); err != nil {
-		return errors.Join(runErr, err)
-	}
+	saveErr := r.ledger.save(doc)
 	if runErr != nil && ctx.Err() == nil && !r.flags.asJSON {
-		if len(doc.run.Tokens) > 0 {
+		if len(doc.run.Tokens) > 0 && saveErr == nil {
 			r.nameRun(doc)
 		}
-		return runErr
+		return errors.Join(runErr, saveErr)
 	}
 	var csvErr error
 	if r.csv != nil {
 		csvErr = writeTokenCSV(r.csv, &doc.run)
 	}
 	if r.flags.asJSON {
-		return errors.Join(printJSON(r.app.stdout, doc.run), csvErr, runErr)
+		return errors.Join(printJSON(r.app.stdout, doc.run), saveErr, csvErr, runErr)
 	}
 	writeSummary(r.app.stderr, &doc.run)
-	r.nameRun(doc)
-	return errors.Join(csvErr, runErr)
+	if saveErr == nil {
+		r.nameRun(doc)
+	}
+	return errors.Join(saveErr, csvErr, runErr)
 }
 
 // nameRun says under which name the run is stored.

@@ -117,6 +117,13 @@ func (s *sweeper) numberOfTokens() error {
 	return nil
 }
 
+// What nobody means: more runs before the first that counts, and more memory,
+// than there can be.
+const (
+	mostWarmup    = 100
+	mostRunMemory = 1 << 30
+)
+
 // conditions reads the flags that say how the question is asked.
 func (s *sweeper) conditions(k *asked) error {
 	f := s.flags
@@ -126,6 +133,9 @@ func (s *sweeper) conditions(k *asked) error {
 	}
 	if f.warmup < 0 || f.entryWait < 0 || f.runTimeout < 0 || f.maxTime < 0 || f.runMemory < 0 {
 		return usageError{errors.New("--warmup, --entry-wait, --run-timeout, --run-memory-mb and --max-time cannot be negative"), "give 0 or more"}
+	}
+	if f.warmup > mostWarmup || f.runMemory > mostRunMemory || f.looks < 1 {
+		return usageError{fmt.Errorf("--warmup %d, --run-memory-mb %d, --looks %d: want at most %d, at most %d, at least 1", f.warmup, f.runMemory, f.looks, mostWarmup, mostRunMemory), "leave out the one that is not so"}
 	}
 	k.q.Metric, k.q.Design, k.q.Pairs, k.q.ExactPairs, k.q.Looks = f.metric, f.design, f.pairs, f.exactPairs, f.looks
 	k.q.Margin, k.q.Alpha, k.q.CacheState, k.q.Baseline = margin, 0.05, f.cacheState, f.baseline
