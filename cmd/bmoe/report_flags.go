@@ -26,8 +26,12 @@ func (f *reportFlags) verify(given func(string) bool) error {
 		name  string
 		empty bool
 	}{
-		{"docs", f.docs == ""}, {"out", f.out == ""}, {"format", len(f.formats) == 0},
-		{"experiment", f.experiment == ""}, {"model", f.model == ""}, {"since", f.since == ""},
+		{"docs", f.docs == ""},
+		{"out", f.out == ""},
+		{"format", len(f.formats) == 0},
+		{"experiment", f.experiment == ""},
+		{"model", f.model == ""},
+		{"since", f.since == ""},
 	} {
 		if flag.empty && given(flag.name) {
 			return usageError{fmt.Errorf("--%s is empty", flag.name), "give it a value, or leave it out"}
