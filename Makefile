@@ -31,11 +31,11 @@ build: setup ## build bin/bmoe
 	@mkdir -p bin
 	go build $(GOFLAGS_BUILD) -o bin/bmoe ./cmd/bmoe
 
-test: build rpc ## vet and test everything
+test: build rpc ## vet and test everything, the documents too
 	go vet ./...
 	go test $(PKG)
 	@.ci/chromium
-	@bin/bmoe report --docs docs --check
+	@.ci/docs --check
 
 race: build rpc ## test under the race detector, in shuffled order
 	go test -race -shuffle=on -timeout 60m $(PKG)

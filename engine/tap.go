@@ -2,7 +2,9 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/bmoe/bmoe/engine/internal/gguf"
 	"github.com/bmoe/bmoe/engine/trace"
@@ -19,9 +21,10 @@ type tap struct {
 }
 
 func openTap(path string, m *gguf.Model) (*tap, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	// A pipe that nobody reads is an error, not something to wait for.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--route-trace: %w; give a file in a folder that can be written to", err)
 	}
 	h := traceHeader(m)
 	t := &tap{file: f, bytes: make([]int64, m.Layers), seen: make([]bool, m.Experts)}
@@ -67,5 +70,8 @@ func (t *tap) close() error {
 	if t == nil {
 		return nil
 	}
-	return errors.Join(t.w.Flush(), t.file.Close())
+	if err := errors.Join(t.w.Flush(), t.file.Close()); err != nil {
+		return fmt.Errorf("--route-trace: the trace is not whole: %w", err)
+	}
+	return nil
 }

@@ -200,7 +200,7 @@ func (s *session) identify(run *record.Run, arm record.Arm) {
 		run.Machine = s.e.Machine
 	}
 	if run.Build.Go == "" {
-		run.Build = s.e.Build
+		run.Build = s.build()
 	}
 	if run.Model.Arch == "" {
 		run.Model = s.e.Model
@@ -208,6 +208,18 @@ func (s *session) identify(run *record.Run, arm record.Arm) {
 	if run.Prediction == nil {
 		run.Prediction = arm.Prediction
 	}
+}
+
+// build is the experiment's, with the CPU module as a run that ended said it:
+// who registers an experiment loads none.
+func (s *session) build() record.Build {
+	for i := range s.runs {
+		b := s.runs[i].Run.Build
+		if plain := (record.Build{Commit: b.Commit, Dirty: b.Dirty, Go: b.Go, LlamaCPP: b.LlamaCPP}); b.CPUModule != "" && plain.ContentID() == s.e.Build.ContentID() {
+			return b
+		}
+	}
+	return s.e.Build
 }
 
 // chill empties the page cache of the model and looks again.

@@ -145,6 +145,35 @@ func TestRunsThatDieDoNotStopTheSweep(t *testing.T) {
 	}
 }
 
+func TestARunThatDiedIsByTheBuildOfThoseThatEnded(t *testing.T) {
+	q := lanesQuestion(t, 8, "1", "4")
+	q.Build = record.Build{Commit: "c0ffee", Go: "go1.26", LlamaCPP: "v0.4.0"}
+	e := register(t, q)
+	said := q.Build // by a run that lived to look
+	said.CPUModule = "zen4"
+	said.ID = said.ContentID()
+	store := newMemory()
+	m := &engine{rng: rand.New(rand.NewPCG(1, 1))}
+	m.tamper = func(job Job, r *record.Run) {
+		r.Build = said
+		if job.Slot.Index == 0 || job.Slot.Index == 5 {
+			*r = record.Run{State: record.StateKilled, Error: "killed by SIGKILL", Config: job.Arm.Config}
+		}
+	}
+	if _, err := (&Conductor{Store: store, Runner: m, Sensor: quiet{}}).Start(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range store.runs[e.ID] {
+		want := "zen4"
+		if r.Slot.Index == 0 { // nothing had ended yet
+			want = ""
+		}
+		if got := r.Run.Build.CPUModule; got != want {
+			t.Errorf("run %d: CPU module %q, want %q", r.Slot.Index, got, want)
+		}
+	}
+}
+
 func TestAStoreThatFailsEndsTheSweep(t *testing.T) {
 	e := register(t, lanesQuestion(t, 8, "1", "4"))
 	store := newMemory()

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -46,51 +47,67 @@ func ParseValues(p *config.Param, text string) ([]string, error) {
 
 // expand turns one range into its values; anything else stands for itself.
 func expand(p *config.Param, part string) ([]string, error) {
-	m := rangeText.FindStringSubmatch(part)
-	if m == nil || p.Kind != config.Int {
+	if p.Kind != config.Int {
 		return []string{part}, nil
 	}
-	first, err1 := strconv.ParseInt(m[1], 10, 64)
-	last, err2 := strconv.ParseInt(m[2], 10, 64)
-	step := int64(1)
-	var err3 error
-	if m[4] != "" {
-		step, err3 = strconv.ParseInt(m[4], 10, 64)
+	numbers, ok, err := Range(part, MaxArms)
+	if err != nil {
+		return nil, fmt.Errorf("--values %q: %w", part, err)
 	}
-	if err1 != nil || err2 != nil || err3 != nil {
-		return nil, fmt.Errorf("--values %q: a number is too large", part)
+	if !ok {
+		return []string{part}, nil
 	}
-	return series(part, first, last, step, m[3] == "*")
-}
-
-func series(part string, first, last, step int64, multiply bool) ([]string, error) {
-	switch {
-	case first > last:
-		return nil, fmt.Errorf("--values %q: the range ends before it starts", part)
-	case !multiply && step < 1:
-		return nil, fmt.Errorf("--values %q: the step must be at least 1", part)
-	case multiply && (step < 2 || first < 1):
-		return nil, fmt.Errorf("--values %q: a factor of at least 2 and a start of at least 1 are needed", part)
-	}
-	var out []string
-	for v := first; v <= last; {
-		out = append(out, strconv.FormatInt(v, 10))
-		if len(out) > MaxArms {
-			return nil, fmt.Errorf("--values %q: more than %d values", part, MaxArms)
-		}
-		if multiply {
-			if v > last/step {
-				break
-			}
-			v *= step
-		} else {
-			if v > last-step {
-				break
-			}
-			v += step
-		}
+	out := make([]string, len(numbers))
+	for i, n := range numbers {
+		out[i] = strconv.FormatInt(n, 10)
 	}
 	return out, nil
+}
+
+// Range reads first-last, first-last+step or first-last*factor, all whole
+// numbers from 0 up, into at most most values. ok is false of any other text.
+func Range(text string, most int) (values []int64, ok bool, err error) {
+	m := rangeText.FindStringSubmatch(text)
+	if m == nil {
+		return nil, false, nil
+	}
+	if m[4] == "" {
+		m[4] = "1"
+	}
+	var n [3]int64 // first, last, step
+	for i, digits := range []string{m[1], m[2], m[4]} {
+		if n[i], err = strconv.ParseInt(digits, 10, 64); err != nil {
+			return nil, true, errors.New("a number is too large")
+		}
+	}
+	values, err = series(n[0], n[1], n[2], m[3] == "*", most)
+	return values, true, err
+}
+
+func series(first, last, step int64, multiply bool, most int) ([]int64, error) {
+	switch {
+	case first > last:
+		return nil, errors.New("the range ends before it starts")
+	case !multiply && step < 1:
+		return nil, errors.New("the step must be at least 1")
+	case multiply && (step < 2 || first < 1):
+		return nil, errors.New("a factor of at least 2 and a start of at least 1 are needed")
+	}
+	var out []int64
+	for v := first; ; {
+		if len(out) == most {
+			return nil, fmt.Errorf("more than %d values", most)
+		}
+		out = append(out, v)
+		switch {
+		case multiply && v <= last/step:
+			v *= step
+		case !multiply && v <= last-step:
+			v += step
+		default:
+			return out, nil
+		}
+	}
 }
 
 // canonical is how the knob itself writes the value. Switches say on and off.

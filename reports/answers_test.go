@@ -61,17 +61,6 @@ func TestPrefillIsScoredByWholePasses(t *testing.T) {
 	}
 }
 
-// Sweeps say on where plans say true.
-func TestDecisionOnASwitch(t *testing.T) {
-	e := record.Experiment{Baseline: "off", Arms: []record.Arm{{Name: "off", Value: "off"}, {Name: "on", Value: "on"}}}
-	v := record.Verdict{Comparisons: []record.Comparison{{Arm: "on", Baseline: "off", Pairs: 8, Verdict: "better", Sentence: "on is faster"}}}
-	for value, want := range map[string]string{"true": decisionBest, "on": decisionBest, "false": decisionCosts, "maybe": decisionUntested} {
-		if got, _ := judgeDecision(e, v, value); got != want {
-			t.Errorf("planned %q is judged %q, want %q", value, got, want)
-		}
-	}
-}
-
 // A region shown as an example in a code block stays as it is.
 func TestRewriteLeavesExamples(t *testing.T) {
 	const text = "An example:\n\n    <!-- bmoe:begin findings -->\n    <!-- bmoe:end findings -->\n\n<!-- bmoe:begin findings -->\n<!-- bmoe:end findings -->\n"

@@ -16,6 +16,7 @@ type Data struct {
 	Histograms  []record.Histogram
 	Fits        []record.Fit
 	Events      []record.Event
+	Machines    []record.Machine // of profiles; runs and experiments name their own
 
 	ix *index
 }

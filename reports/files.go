@@ -28,7 +28,7 @@ func Render(doc *Document, format string) (File, error) {
 	case "html":
 		raw, err = doc.HTML()
 	case "csv":
-		raw, err = doc.CSV("runs")
+		raw, err = doc.runsCSV()
 	case "json":
 		raw, err = doc.JSON()
 	default:
@@ -83,39 +83,30 @@ func FigureFiles(f Figure) ([]File, error) {
 	return []File{{f.Name + ".svg", svg}, {f.Name + ".png", png}}, err
 }
 
-// CSV renders the tables of one section, one under the other.
-func (d *Document) CSV(section string) ([]byte, error) {
+// runsCSV renders the tables of runs, one under the other: they have the same
+// columns, which are named even where there is no run.
+func (d *Document) runsCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
+	names := []string{"of"}
+	for _, c := range runColumns {
+		names = append(names, c.Name)
+	}
+	lines := [][]string{names}
 	for _, s := range d.Sections {
-		if s.ID != section {
+		if s.ID != runsID {
 			continue
 		}
-		head := false
 		for _, block := range s.Blocks {
-			t, ok := block.(Table)
-			if !ok {
-				continue
-			}
-			if !head { // the tables of a section have the same columns
-				head = true
-				names := []string{"of"}
-				for _, c := range t.Columns {
-					names = append(names, c.Name)
-				}
-				if err := w.Write(names); err != nil {
-					return nil, err
-				}
-			}
-			for _, row := range t.Rows {
-				if err := w.Write(append([]string{t.Caption}, row...)); err != nil {
-					return nil, err
+			if t, ok := block.(Table); ok {
+				for _, row := range t.Rows {
+					lines = append(lines, append([]string{t.Caption}, row...))
 				}
 			}
 		}
 	}
-	w.Flush()
-	return b.Bytes(), w.Error()
+	err := w.WriteAll(lines)
+	return b.Bytes(), err
 }
 
 // jsonSection is a section as data.

@@ -33,8 +33,9 @@ func (d *Data) index() *index {
 }
 
 func newIndex(d *Data) *index {
+	builds := wholeBuilds(d.Runs)
 	ix := &index{
-		runs: inOrder(d.Runs), experiments: experimentsInOrder(d.Experiments), models: modelsOf(d.Runs),
+		runs: inOrder(d.Runs, builds), experiments: experimentsInOrder(d.Experiments, builds), models: modelsOf(d.Runs),
 		ofModel: map[string][]*record.StoredRun{}, ofExperiment: map[string][]*record.StoredRun{}, verdicts: newestVerdicts(d.Verdicts),
 		voided: map[string]string{}, machines: map[string]record.Machine{}, storage: storageProfiles(d.Profiles),
 	}
@@ -51,9 +52,10 @@ func newIndex(d *Data) *index {
 		ix.ofExperiment[id] = lastAttempts(runs)
 	}
 	for i := range ix.experiments {
-		if m := ix.experiments[i].Machine; ix.machines[m.ID].ID == "" {
-			ix.machines[m.ID] = m
-		}
+		ix.addMachine(ix.experiments[i].Machine)
+	}
+	for _, m := range d.Machines {
+		ix.addMachine(m)
 	}
 	for _, ev := range d.Events {
 		if _, ok := ix.voided[ev.Subject]; !ok && ev.Kind == record.EventVoid {
@@ -67,11 +69,23 @@ func newIndex(d *Data) *index {
 	return ix
 }
 
-// inOrder returns runs oldest first. Stores give them in order already.
-func inOrder(runs []record.StoredRun) []*record.StoredRun {
+func (ix *index) addMachine(m record.Machine) {
+	if ix.machines[m.ID].ID == "" {
+		ix.machines[m.ID] = m
+	}
+}
+
+// inOrder returns runs oldest first, with their whole builds. Stores give them
+// in order already.
+func inOrder(runs []record.StoredRun, builds map[program]record.Build) []*record.StoredRun {
 	out := make([]*record.StoredRun, len(runs))
 	for i := range runs {
 		out[i] = &runs[i]
+		if b := whole(builds, runs[i].Run.Machine, runs[i].Run.Build); b.ID != runs[i].Run.Build.ID {
+			r := runs[i] // the caller's stays as it was stored
+			r.Run.Build = b
+			out[i] = &r
+		}
 	}
 	if !slices.IsSortedFunc(out, byStart) {
 		slices.SortFunc(out, byStart)
@@ -79,10 +93,14 @@ func inOrder(runs []record.StoredRun) []*record.StoredRun {
 	return out
 }
 
-func experimentsInOrder(list []record.Experiment) []record.Experiment {
-	return slices.SortedFunc(slices.Values(list), func(a, b record.Experiment) int {
+func experimentsInOrder(list []record.Experiment, builds map[program]record.Build) []record.Experiment {
+	out := slices.SortedFunc(slices.Values(list), func(a, b record.Experiment) int {
 		return cmp.Or(a.RegisteredAt.Compare(b.RegisteredAt), cmp.Compare(a.ID, b.ID))
 	})
+	for i := range out {
+		out[i].Build = whole(builds, out[i].Machine, out[i].Build)
+	}
+	return out
 }
 
 // newestVerdicts keeps, of each experiment, the verdict by the newest method.
@@ -120,7 +138,7 @@ func (d *Data) verdict(experiment string) (record.Verdict, bool) {
 	return v, ok
 }
 
-// machine finds a machine by its id among runs and experiments.
+// machine finds a machine by its id among runs, experiments and profiles.
 func (d *Data) machine(id string) record.Machine {
 	if m, ok := d.index().machines[id]; ok {
 		return m

@@ -24,6 +24,15 @@ var glyphs = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.PlusGlyph{},
 }
 
+// Shapes by their place in glyphs.
+const (
+	ring         = 4
+	filledSquare = 5
+)
+
+// seeThrough are the shapes for points that lie on one another or on lines.
+var seeThrough = []int{ring, 1, 2, 3, 7}
+
 var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {1, 4}, {12, 4}}
 
 const (
@@ -143,32 +152,4 @@ func (roundTicks) Ticks(lo, hi float64) []plot.Tick {
 		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(math.Round(i*step*1e6)/1e6, 'f', -1, 64)})
 	}
 	return out
-}
-
-// logTicks are 1, 2 and 5 in every decade, labelled in plain figures.
-type logTicks struct{}
-
-// Ticks returns the ticks between two positive bounds.
-func (logTicks) Ticks(lo, hi float64) []plot.Tick {
-	var out []plot.Tick
-	if lo <= 0 {
-		return nil
-	}
-	for d := math.Floor(math.Log10(lo)); d <= math.Ceil(math.Log10(hi)); d++ {
-		for _, m := range []float64{1, 2, 5} {
-			if v := m * math.Pow(10, d); v >= lo*(1-1e-9) && v <= hi*(1+1e-9) {
-				out = append(out, plot.Tick{Value: v, Label: digits(v, 1)})
-			}
-		}
-	}
-	return out
-}
-
-// logAxes makes both axes logarithmic over one range that holds lo and hi with
-// some air.
-func logAxes(p *plot.Plot, lo, hi float64) {
-	lo, hi = lo/1.3, hi*1.3
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = lo, hi, lo, hi
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = logTicks{}, logTicks{}
 }

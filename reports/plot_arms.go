@@ -20,33 +20,32 @@ func armsFigure(e record.Experiment, v record.Verdict, _ []*record.StoredRun) (F
 	if !slices.ContainsFunc(v.Comparisons, func(c record.Comparison) bool { return c.Pairs > 0 }) {
 		return Figure{}, false, nil
 	}
-	p := newPlot(armsTitle(e, v), fmt.Sprintf("change of %s, %% (right is better)", e.Metric), "")
+	p := newPlot(armsTitle(e, v), "", "")
 	labels := make(names, len(v.Comparisons))
-	lo, hi := -200*e.Margin, 200*e.Margin
 	for i, c := range v.Comparisons {
-		y := float64(i)
 		labels[i] = fmt.Sprintf("%s: %s, n = %d", c.Arm, c.Verdict, c.Pairs)
 		if !oneBaseline(v) {
 			labels[i] = fmt.Sprintf("%s against %s: %s, n = %d", c.Arm, c.Baseline, c.Verdict, c.Pairs)
 		}
-		if err := addArm(p, c, y, &lo, &hi); err != nil {
-			return Figure{}, false, err
-		}
 	}
-	top := float64(len(labels)) - 0.5
-	for _, x := range []float64{-100 * e.Margin, 0, 100 * e.Margin} {
+	var axis changes
+	axis.hold(-2*e.Margin, 2*e.Margin)
+	axis.holdAll(v.Comparisons)
+	axis.axis(p, rateName(e.Metric), labels)
+	for _, x := range []float64{-e.Margin, 0, e.Margin} { // first: under the bars
 		dash := 1
 		if x == 0 {
 			dash = 0
 		}
-		if err := addLine(p, segment(x, -0.5, x, top), 0.7, grey, dash, ""); err != nil {
+		if err := axis.level(p, x, dash); err != nil {
 			return Figure{}, false, err
 		}
 	}
-	p.Y.Tick.Marker = labels
-	p.X.Tick.Marker = roundTicks{}
-	p.Y.Min, p.Y.Max = -0.5, top
-	p.X.Min, p.X.Max = lo-0.05*(hi-lo), hi+0.05*(hi-lo)
+	for i, c := range v.Comparisons {
+		if err := addArm(p, &axis, c, float64(i)); err != nil {
+			return Figure{}, false, err
+		}
+	}
 	caption := fmt.Sprintf("%s: square and bar are the estimate and its interval (%s), small circles the single pairs, dashed lines the margin of %s %%; n = %s.",
 		"Arms of "+armsTitle(e, v), levels(v.Comparisons), percent(e.Margin), pairsOf(v.Comparisons))
 	return figure(p, "arms-"+short(e.ID), caption, vg.Length(3+1.4*float64(len(labels)))*vg.Centimeter+2*vg.Centimeter), true, nil
@@ -69,38 +68,30 @@ func armsTitle(e record.Experiment, v record.Verdict) string {
 // leverTitle names an experiment's lever with its unit.
 func leverTitle(e record.Experiment) string {
 	name := orWord(e.Lever, e.Kind)
+	if e.Kind == kindAA {
+		name = "A/A control"
+	}
 	if p, ok := config.Lookup(e.Lever); ok && p.Unit != "" {
 		name += " (" + p.Unit + ")"
 	}
 	return name
 }
 
-func addArm(p *plot.Plot, c record.Comparison, y float64, lo, hi *float64) error {
-	var dots plotter.XYs
-	for i, d := range c.Deltas {
-		x := 100 * math.Expm1(d)
-		// Spread over a fixed pattern, so that equal pairs stay apart.
-		dots = append(dots, plotter.XY{X: x, Y: y - 0.12 - 0.05*float64(i%5)})
-		*lo, *hi = math.Min(*lo, x), math.Max(*hi, x)
-	}
-	if len(dots) > 0 {
-		if err := addPoints(p, dots, 2.5, grey, 4, ""); err != nil {
-			return err
-		}
-	}
+func addArm(p *plot.Plot, axis *changes, c record.Comparison, y float64) error {
 	if c.Pairs == 0 {
 		return nil
 	}
-	a, b, at := 100*c.Lo, 100*c.Hi, 100*c.Effect
-	if !math.IsInf(a, 0) && !math.IsInf(b, 0) {
-		*lo, *hi = math.Min(*lo, a), math.Max(*hi, b)
-		for _, s := range []plotter.XYs{segment(a, y+0.15, b, y+0.15), segment(a, y+0.08, a, y+0.22), segment(b, y+0.08, b, y+0.22)} {
-			if err := addLine(p, s, 1.6, black, 0, ""); err != nil {
-				return err
-			}
+	var dots plotter.XYs
+	for i, d := range c.Deltas {
+		// Spread over a fixed pattern, so that equal pairs stay apart.
+		dots = append(dots, plotter.XY{X: axis.at(math.Expm1(d)), Y: y - 0.12 - 0.05*float64(i%5)})
+	}
+	if len(dots) > 0 {
+		if err := addPoints(p, dots, 2.5, grey, ring, ""); err != nil {
+			return err
 		}
 	}
-	return addPoints(p, segment(at, y+0.15, at, y+0.15)[:1], 4, black, 5, "")
+	return axis.interval(p, c, y+0.15)
 }
 
 func orWord(a, b string) string {

@@ -16,6 +16,22 @@ func HitsFigure(name, title string, points []analysis.HitPoint, fit *analysis.Hi
 	p := newPlot(fmt.Sprintf("Hit rate: %s, n = %d points", title, fit.Points), "share of the routed experts held", "decode lookups that hit, %")
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 100
 	caption := fmt.Sprintf("Hit rate against the share of experts held, %s; n = %s.", title, analysis.Count(fit.Points, "point"))
+	clusterOf := map[string]int{}
+	var xy []plotter.XYs
+	for _, q := range points {
+		i, ok := clusterOf[q.Cluster]
+		if !ok {
+			i = len(xy)
+			clusterOf[q.Cluster] = i
+			xy = append(xy, nil)
+		}
+		xy[i] = append(xy[i], plotter.XY{X: q.F, Y: 100 * q.H})
+	}
+	for i, of := range xy {
+		if err := addPoints(p, of, 3.5, black, seeThrough[i%len(seeThrough)], ""); err != nil {
+			return Figure{}, err
+		}
+	}
 	shown := append([]analysis.Hypothesis{fit.Line}, fit.Rivals...)
 	for i, h := range shown {
 		if err := addLine(p, sample(h.Predict, 0.001, 1), 0.7, grey, i, ""); err != nil {
@@ -31,22 +47,6 @@ func HitsFigure(name, title string, points []analysis.HitPoint, fit *analysis.Hi
 		caption += fmt.Sprintf(" k %.2f to %.2f at %s %%.", i.Lo, i.Hi, percent(i.Level))
 	}
 	caption += " Strong lines cover the band of the points. The straight line is " + fit.Shape.Verdict + "."
-	clusterOf := map[string]int{}
-	var xy []plotter.XYs
-	for _, q := range points {
-		i, ok := clusterOf[q.Cluster]
-		if !ok {
-			i = len(xy)
-			clusterOf[q.Cluster] = i
-			xy = append(xy, nil)
-		}
-		xy[i] = append(xy[i], plotter.XY{X: q.F, Y: 100 * q.H})
-	}
-	for i, of := range xy {
-		if err := addPoints(p, of, 3.5, black, i, ""); err != nil {
-			return Figure{}, err
-		}
-	}
 	p.Legend.Top = false
 	return figure(p, name, caption, plotHeight), nil
 }

@@ -24,7 +24,8 @@ func ledgerFigure(name, title string, ledger []planner.LedgerRow) (Figure, bool,
 	p := newPlot("Memory: "+title+", n = 1", "MiB", "")
 	caption := "Memory a plan holds against its ceilings, " + title + ", MiB:"
 	var labels names
-	bars := 0
+	var ceiling *plotter.Line
+	bars, widest := 0, 0.0
 	for _, c := range ceilings {
 		limit, ok := limitOf(ledger, c.account)
 		if !ok {
@@ -38,19 +39,19 @@ func ledgerFigure(name, title string, ledger []planner.LedgerRow) (Figure, bool,
 			return Figure{}, false, err
 		}
 		caption += fmt.Sprintf(" %s: %s.", c.label, text)
-		name := ""
-		if bars == 1 { // one entry for all of them
-			name = "the ceiling"
-		}
-		if err := addLine(p, segment(limit/mib, y-0.42, limit/mib, y+0.42), 2, black, 1, name); err != nil {
+		widest = max(widest, limit/mib)
+		if ceiling, err = line(segment(limit/mib, y-0.42, limit/mib, y+0.42), 2, black, 1); err != nil {
 			return Figure{}, false, err
 		}
+		p.Add(ceiling)
 	}
 	if bars == 0 {
 		return Figure{}, false, nil
 	}
+	p.Legend.Add("the ceiling", ceiling)
 	p.Y.Tick.Marker = labels
 	p.Y.Min, p.Y.Max, p.X.Min = -0.6, float64(bars)-0.4+0.7*float64(bars), 0
+	p.X.Max = max(p.X.Max, 1.03*widest)
 	p.Legend.Left = true
 	return figure(p, name, caption+" The dashed line is the ceiling.", 5*vg.Centimeter+vg.Length(bars)*2.6*vg.Centimeter), true, nil
 }

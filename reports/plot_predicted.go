@@ -16,43 +16,45 @@ const pointsDrawn = 300
 // predictedFigure shows predicted against measured s/token on log axes.
 func predictedFigure(runs []*record.StoredRun) (Figure, bool, error) {
 	both := predicted(runs)
+	if len(both) == 0 {
+		return Figure{}, false, nil
+	}
 	drawn := both[max(len(both)-pointsDrawn, 0):]
-	lo, hi, n, inside := math.Inf(1), math.Inf(-1), 0, 0
-	p := newPlot("Decode: predicted against measured", "predicted, s/token", "measured, s/token")
-	for i, g := range groups(drawn) {
-		var xy plotter.XYs
-		for _, r := range g.runs {
-			e, m := r.Run.Prediction.DecodeSPerToken, r.Run.Measured.DecodeSPerToken
-			xy = append(xy, plotter.XY{X: e.Point, Y: m})
-			left, right := e.Lo, e.Hi
-			if left <= 0 {
-				left = e.Point
-			}
-			lo, hi = min(lo, left, m), max(hi, right, m)
-			if err := addLine(p, segment(left, m, right, m), 0.8, grey, 0, ""); err != nil {
-				return Figure{}, false, err
-			}
-			n++
-			if m >= e.Lo && m <= e.Hi {
-				inside++
-			}
+	p := newPlot(fmt.Sprintf("Decode: predicted against measured, n = %s", analysis.Count(len(drawn), "run")), "predicted, s/token (log axis)", "measured, s/token (log axis)")
+	lo, hi, inside := math.Inf(1), math.Inf(-1), 0
+	for _, r := range drawn { // the bars first: points lie over them
+		e, m := r.Run.Prediction.DecodeSPerToken, r.Run.Measured.DecodeSPerToken
+		left, right := e.Lo, max(e.Hi, e.Point)
+		if left <= 0 {
+			left = e.Point
 		}
-		name := fmt.Sprintf("%s (n = %d)", orWord(g.model.Name, short(g.model.ID)), len(xy))
-		if err := addPoints(p, xy, 3.5, black, i, name); err != nil {
+		lo, hi = min(lo, left, m), max(hi, right, m)
+		if m >= e.Lo && m <= e.Hi {
+			inside++
+		}
+		if err := addLine(p, segment(math.Log10(left), math.Log10(m), math.Log10(right), math.Log10(m)), 0.7, light, 0, ""); err != nil {
 			return Figure{}, false, err
 		}
 	}
-	if n == 0 {
-		return Figure{}, false, nil
+	settings := groups(drawn)
+	for i, g := range settings {
+		var xy plotter.XYs
+		for _, r := range g.runs {
+			xy = append(xy, plotter.XY{X: math.Log10(r.Run.Prediction.DecodeSPerToken.Point), Y: math.Log10(r.Run.Measured.DecodeSPerToken)})
+		}
+		name := fmt.Sprintf("%s (n = %d)", orWord(g.model.Name, short(g.model.ID)), len(xy))
+		if err := addPoints(p, xy, 3.5, black, seeThrough[i%len(seeThrough)], name); err != nil {
+			return Figure{}, false, err
+		}
 	}
-	p.Title.Text += ", n = " + analysis.Count(n, "run")
-	logAxes(p, lo, hi)
+	logAxis(&p.X, lo, hi)
+	logAxis(&p.Y, lo, hi)
 	if err := addLine(p, segment(p.X.Min, p.X.Min, p.X.Max, p.X.Max), 0.8, black, 1, "measured = predicted"); err != nil {
 		return Figure{}, false, err
 	}
 	p.Legend.Left = true
-	p.Y.Max *= 2 // room for the legend
-	caption := fmt.Sprintf("Predicted against measured seconds per decoded token, log axes; bars are the predicted intervals, the dashed line is a perfect prediction. %d of n = %d measured inside their interval.", inside, n)
+	p.Y.Max += 0.07 * float64(len(settings)+1) * (p.Y.Max - p.Y.Min) // room for the legend
+	caption := fmt.Sprintf("Predicted against measured seconds per decoded token, log axes; bars are the predicted intervals, the dashed line is a perfect prediction. %d of n = %d measured inside their interval.", inside, len(drawn))
 	if len(drawn) < len(both) {
 		caption += fmt.Sprintf(" These are the newest; the table counts all %d.", len(both))
 	}

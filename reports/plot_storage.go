@@ -1,7 +1,9 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -12,40 +14,61 @@ import (
 )
 
 // storageFigure shows the rate of reads by their size, one line for each number
-// of concurrent reads.
+// of concurrent reads, with the spread of each rate. The points of one size are
+// set side by side, or they would lie on one another.
 func storageFigure(name, machine string, curve []planner.RatePoint) (Figure, bool, error) {
-	byLanes := map[int]plotter.XYs{}
+	byLanes := map[int][]planner.RatePoint{}
 	n, top := 0, 0.0
 	for _, c := range curve {
 		if c.Size > 0 && c.BytesPerS > 0 {
-			byLanes[c.Lanes] = append(byLanes[c.Lanes], plotter.XY{X: float64(c.Size) / 1024, Y: c.BytesPerS / 1e6})
+			byLanes[c.Lanes] = append(byLanes[c.Lanes], c)
 			n++
-			top = max(top, c.BytesPerS/1e6)
+			top = max(top, c.BytesPerS/1e6*(1+c.Spread/2))
 		}
 	}
 	if n == 0 {
 		return Figure{}, false, nil
 	}
 	p := newPlot(fmt.Sprintf("Storage: rate of reads, n = %d points", n), "size of one read, KiB (log axis)", "MB/s")
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
-	p.Y.Min, p.Y.Max = 0, top*1.15
+	lo, hi := extent(curve)
+	logAxis(&p.X, lo, hi)
+	p.Y.Min, p.Y.Max = 0, top*1.1
+	step := 0.02 * (p.X.Max - p.X.Min) // two glyphs' width
 	for i, lanes := range sortedKeys(byLanes) {
-		xy := byLanes[lanes]
-		slices.SortFunc(xy, func(a, b plotter.XY) int { return compare(a.X, b.X) })
-		if err := addLine(p, xy, 1, black, i, ""); err != nil {
-			return Figure{}, false, err
-		}
-		if err := addPoints(p, xy, 3.5, black, i, analysis.Count(lanes, "lane")); err != nil {
+		aside := step * (float64(i) - float64(len(byLanes)-1)/2)
+		if err := addRates(p, byLanes[lanes], aside, i, analysis.Count(lanes, "lane")); err != nil {
 			return Figure{}, false, err
 		}
 	}
 	p.Legend.Top, p.Legend.Left = false, false
-	lo, hi := extent(curve)
-	p.X.Min, p.X.Max = lo/1.2, hi*1.2
 	best := bestRate(curve)
-	caption := fmt.Sprintf("Rate of reads of the model file by their size and the number at once, %s; n = %s. The most was %s MB/s, %s of %s KiB.",
+	caption := fmt.Sprintf("Rate of reads of the model file by their size and the number at once, %s; n = %s. Bars are as long as the spread of a rate's repetitions; rates of one size are set side by side. The most was %s MB/s, %s of %s KiB.",
 		machine, analysis.Count(n, "point"), digits(best.BytesPerS/1e6, 4), analysis.Count(best.Lanes, "lane"), digits(float64(best.Size)/1024, 4))
 	return figure(p, name, caption, plotHeight), true, nil
+}
+
+// addRates draws the rates of one number of lanes.
+func addRates(p *plot.Plot, rates []planner.RatePoint, aside float64, style int, name string) error {
+	slices.SortFunc(rates, func(a, b planner.RatePoint) int { return cmp.Compare(a.Size, b.Size) })
+	var xy plotter.XYs
+	for _, c := range rates {
+		at := plotter.XY{X: math.Log10(float64(c.Size)/1024) + aside, Y: c.BytesPerS / 1e6}
+		xy = append(xy, at)
+		if err := addLine(p, segment(at.X, at.Y*(1-c.Spread/2), at.X, at.Y*(1+c.Spread/2)), 0.7, grey, 0, ""); err != nil {
+			return err
+		}
+	}
+	path, err := line(xy, 1, black, style)
+	if err != nil {
+		return err
+	}
+	marks, err := points(xy, 3.5, black, style)
+	if err != nil {
+		return err
+	}
+	p.Add(path, marks)
+	p.Legend.Add(name, path, marks)
+	return nil
 }
 
 func extent(curve []planner.RatePoint) (lo, hi float64) {
@@ -66,16 +89,6 @@ func bestRate(curve []planner.RatePoint) (best planner.RatePoint) {
 		}
 	}
 	return best
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func sortedKeys[V any](m map[int]V) []int {

@@ -185,12 +185,7 @@ func Difference(old, fresh []byte) string {
 		enda--
 		endb--
 	}
-	region := ""
-	for i := min(from, len(a)-1); i >= 0 && region == ""; i-- {
-		if _, after, ok := strings.Cut(a[i], regionBegin); ok {
-			region, _, _ = strings.Cut(after, regionClose)
-		}
-	}
+	region := regionAt(a, b, from)
 	var out strings.Builder
 	fmt.Fprintf(&out, "line %d", from+1)
 	if region != "" {
@@ -210,6 +205,25 @@ func Difference(old, fresh []byte) string {
 		}
 	}
 	return out.String()
+}
+
+// regionAt names the region that holds the first difference of two versions, on
+// line at; there may be several on a line.
+func regionAt(a, b []string, at int) string {
+	before := strings.Join(a[:at], "\n")
+	if at < len(a) && at < len(b) {
+		same := 0
+		for same < len(a[at]) && same < len(b[at]) && a[at][same] == b[at][same] {
+			same++
+		}
+		before += "\n" + a[at][:same]
+	}
+	i := strings.LastIndex(before, regionBegin)
+	if i < 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(before[i+len(regionBegin):], regionClose)
+	return name
 }
 
 // differenceShown bounds a difference's lines on each side.

@@ -80,6 +80,10 @@ func TestDifferenceNamesItsPlace(t *testing.T) {
 	if want := "line 3, region findings:\n-1\n+2\n"; got != want {
 		t.Errorf("difference %q, want %q", got, want)
 	}
+	const two = "<!-- bmoe:begin value:runs -->1<!-- bmoe:end value:runs --> in <!-- bmoe:begin value:experiments -->9<!-- bmoe:end value:experiments -->"
+	if got := Difference([]byte(two), []byte(strings.Replace(two, "9", "8", 1))); !strings.HasPrefix(got, "line 1, region value:experiments:") {
+		t.Errorf("of two regions on a line: %q", got)
+	}
 	if got := Difference([]byte(old), []byte(old)); got != "" {
 		t.Errorf("difference of a text from itself: %q", got)
 	}

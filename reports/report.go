@@ -21,7 +21,7 @@ func New(d Data) (*Document, error) {
 		func() ([]Section, error) { return drawn(d.storageSection()) },
 		func() ([]Section, error) { return drawn(d.memorySection()) },
 		func() ([]Section, error) { return drawn(d.timeSection()) },
-		func() ([]Section, error) { return whole(d.decisionsSection()) },
+		func() ([]Section, error) { return drawn(d.decisionsSection()) },
 		d.sweepSections,
 		func() ([]Section, error) { return whole(d.runsSection()) },
 	}

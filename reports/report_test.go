@@ -167,7 +167,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			}
 		}
 	}
-	if n != 20 {
-		t.Errorf("%d plot files, want 20", n)
+	if n != 22 {
+		t.Errorf("%d plot files, want 22", n)
 	}
 }

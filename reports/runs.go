@@ -11,10 +11,15 @@ import (
 	"github.com/bmoe/bmoe/results/record"
 )
 
+const runsID = "runs"
+
+var runColumns = columns("run", "started (UTC)", "settings", "#tokens", "#predicted s/token", "#measured s/token", "#t/s",
+	"#predicted hits %", "#measured hits %", "#predicted MiB/token", "#measured MiB/token", "state")
+
 // runsSection is a table of runs for each machine, build and model: what was
 // predicted and what was measured.
 func (d *Data) runsSection() Section {
-	s := Section{ID: "runs", Title: "Runs"}
+	s := Section{ID: runsID, Title: "Runs"}
 	if len(d.Runs) == 0 {
 		s.Blocks = append(s.Blocks, Text("No run is stored yet."))
 		return s
@@ -30,8 +35,7 @@ func runsTable(g group) Table {
 	from, to := span(g.runs)
 	t := Table{
 		Caption: fmt.Sprintf("%s; %s; n = %s.", g.label(), dates(from, to), analysis.Count(len(g.runs), "run")),
-		Columns: columns("run", "started (UTC)", "settings", "#tokens", "#predicted s/token", "#measured s/token", "#t/s",
-			"#predicted hits %", "#measured hits %", "#predicted MiB/token", "#measured MiB/token", "state"),
+		Columns: runColumns,
 	}
 	for _, r := range g.runs {
 		m := &r.Run.Measured

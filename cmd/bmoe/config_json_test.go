@@ -20,10 +20,15 @@ func TestConfigJSONRefusesWhatItCannotMean(t *testing.T) {
 		"unknown choice": {`{"model":"m","dense_weights":"granite"}`, "--dense-weights"},
 		"two documents":  {`{"model":"m"}{"model":"n"}`, "after the configuration"},
 		"a torn end":     {`{"model":"m"`, "unexpected EOF"},
-		"nothing":        {``, "EOF"},
+		"nothing":        {``, "is empty"},
+		"a number":       {`{"model":5}`, "model: a JSON number cannot be its value, want a string"},
+		"a fraction":     {`{"model":"m","cache_mb":1.5}`, "cache_mb: a JSON number 1.5 cannot be its value, want a whole number"},
+		"an array":       {`[]`, "want an object"},
+		"a knob twice":   {`{"model":"m","model":"n"}`, "model is given twice"},
+		"in two cases":   {`{"model":"m","Model":"n"}`, "model is given twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := readConfigJSON(strings.NewReader(tc.text), "-")
+			_, _, err := readConfigJSON(t.Context(), strings.NewReader(tc.text), "-")
 			var usage usageError
 			if !errors.As(err, &usage) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("err = %v, want a usage error that names %q", err, tc.want)
@@ -44,7 +49,7 @@ func FuzzConfigJSON(f *testing.F) {
 	f.Add([]byte(`{"model":"m","stop":[]}`))
 	f.Add([]byte(`{} {}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cfg, pins, err := readConfigJSON(bytes.NewReader(data), "-")
+		cfg, pins, err := readConfigJSON(t.Context(), bytes.NewReader(data), "-")
 		if err != nil {
 			return
 		}
@@ -64,7 +69,7 @@ func FuzzConfigJSON(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, _, err := readConfigJSON(bytes.NewReader(raw), "-")
+		back, _, err := readConfigJSON(t.Context(), bytes.NewReader(raw), "-")
 		if err != nil {
 			t.Fatalf("%s is not read back: %v", raw, err)
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -59,97 +58,6 @@ func jsonFlag(cmd *cobra.Command, v *bool) {
 	cmd.Flags().BoolVar(v, "json", false, "print one JSON document")
 }
 
-func newDBInfo(a *app) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "info",
-		Short:   "what the database holds and how large it is",
-		Example: "  bmoe db info --json",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c.Context(), a.dbPath, readOnly, func(s *results.Store) error {
-				info, err := s.Info(c.Context())
-				if err != nil {
-					return ledgerFault(err)
-				}
-				if asJSON {
-					return printJSON(a.stdout, info)
-				}
-				return printInfo(a.stdout, info)
-			})
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
-func printInfo(w io.Writer, info results.Info) error {
-	fmt.Fprintf(w, "%s\nschema %d, %s", info.Path, info.Schema, humanize.IBytes(uint64(info.Bytes)))
-	if info.LogBytes > 0 {
-		fmt.Fprintf(w, " and %s of write-ahead log", humanize.IBytes(uint64(info.LogBytes)))
-	}
-	if info.FreeBytes > 0 {
-		fmt.Fprintf(w, ", %s of it unused (`bmoe db vacuum`)", humanize.IBytes(uint64(info.FreeBytes)))
-	}
-	fmt.Fprintln(w)
-	if info.Samples > 0 {
-		fmt.Fprintf(w, "%s token samples, %.1f bytes of file each\n", humanize.Comma(info.Samples), info.BytesPerSample)
-	}
-	if info.First != "" {
-		fmt.Fprintf(w, "runs from %s to %s\n", info.First, info.Last)
-	}
-	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "entity\trows\tcontent\t")
-	for _, t := range info.Tables {
-		if t.Rows > 0 {
-			fmt.Fprintf(tw, "%s\t%d\t%s\t\n", t.Name, t.Rows, humanize.IBytes(uint64(t.Bytes)))
-		}
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\ndigest %s\n", info.Digest)
-	return err
-}
-
-func newDBList(a *app) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "the models and machines it knows",
-		Example: "  bmoe db list",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c.Context(), a.dbPath, readOnly, func(s *results.Store) error {
-				models, err := s.Models(c.Context())
-				if err != nil {
-					return ledgerFault(err)
-				}
-				machines, err := s.Machines(c.Context())
-				if err != nil {
-					return ledgerFault(err)
-				}
-				if asJSON {
-					return printJSON(a.stdout, map[string]any{"schema": "bmoe.db-list/1", "models": models, "machines": machines})
-				}
-				tw := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(tw, "model\tname\tarch\tquant\truns")
-				for _, m := range models {
-					fmt.Fprintf(tw, "%.12s\t%s\t%s\t%s\t%d\n", m.ID, plain(strings.Join(m.Names, ", ")), plain(m.Arch), plain(m.Quant), m.Runs)
-				}
-				fmt.Fprintln(tw, "\nmachine\tprocessor\tsystem\t\truns")
-				for _, m := range machines {
-					fmt.Fprintf(tw, "%.12s\t%s\t%s\t%s\t%d\n", m.ID, plain(m.CPU), plain(m.OS), plain(m.Arch), m.Runs)
-				}
-				return tw.Flush()
-			})
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
 func newDBCheck(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -159,7 +67,7 @@ func newDBCheck(a *app) *cobra.Command {
 the hash of, packed samples, and verdicts and fits, which are computed again
 from the runs they name. It changes nothing. A fault ends with exit code 5.`,
 		Example: "  bmoe db check",
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c.Context(), a.dbPath, readOnly, func(s *results.Store) error {
 				rep, err := s.Check(c.Context(), results.Recompute{Verdict: recomputeVerdict, Fit: recomputeFit})
@@ -239,7 +147,7 @@ func newDBVacuum(a *app) *cobra.Command {
 		Use:     "vacuum",
 		Short:   "give unused space back to the system",
 		Example: "  bmoe db vacuum",
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := mustExist(a.dbPath); err != nil {
 				return err
@@ -285,7 +193,7 @@ them back.`,
 		Example: `  bmoe db prune --samples --tokens --before 2026-01-01 --dry-run
   bmoe db prune --text
   bmoe db prune --void-runs && bmoe db vacuum`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if named := o.Samples || o.Tokens || o.Text || o.Traces || o.VoidRuns || o.StaleOnly; !named {
 				return usageError{errors.New("db prune: nothing is named"), "give one or more of --samples --tokens --text --traces --void-runs --stale-verdicts"}

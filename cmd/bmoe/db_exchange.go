@@ -114,7 +114,7 @@ written unless --include-text is given.`,
   bmoe db export --format benchfmt --experiment 3f9a | benchstat -col /io-threads -
   bmoe db export --format parquet -o fleet/
   bmoe db export --format db -o for-the-team.db`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error { return dbExport(c.Context(), a, f) },
 	}
 	fs := cmd.Flags()
@@ -229,7 +229,7 @@ and --model say that it was one of those the database knows.`,
 func dbImport(ctx context.Context, a *app, path, machine, model string, asJSON bool) error {
 	in, name := a.stdin, "standard input"
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := openInput(path)
 		if err != nil {
 			return withHint(fmt.Errorf("import: %w", err), "give the file that llama-bench -o jsonl wrote")
 		}

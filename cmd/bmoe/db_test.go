@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -258,12 +259,31 @@ func TestShow(t *testing.T) {
 		t.Error("colours without a terminal")
 	}
 	for i, line := range strings.Split(out, "\n") {
-		if n := len([]rune(line)); n > 72 && !strings.Contains(line, "bmoe run") {
+		if n := len([]rune(line)); n > 72 {
 			t.Errorf("line %d has %d columns: %s", i+1, n, line)
+		}
+	}
+	for i, line := range strings.Split(ok(t, "show", run, "--db", db, "--width", "60"), "\n") {
+		if n := len([]rune(line)); n > 60 {
+			t.Errorf("of 60 columns, line %d has %d: %s", i+1, n, line)
 		}
 	}
 	var doc record.StoredRun
 	if err := json.Unmarshal([]byte(ok(t, "show", run, "--db", db, "--json")), &doc); err != nil || doc.Run.RunID != run {
 		t.Errorf("--json: %v, %s", err, doc.Run.RunID)
+	}
+}
+
+// A command line that is folded is still one to a shell.
+func TestFoldedCommandCanBePasted(t *testing.T) {
+	args := []string{"printf", "%s|", "--model", "/tmp/a model.gguf", "--prompt", "it's", "--io-threads", "4", "--cache-mb", "136"}
+	p := &page{width: 40}
+	p.command(args)
+	if strings.Count(p.String(), "\\\n") < 2 {
+		t.Fatalf("not folded at 40 columns:\n%s", p)
+	}
+	out, err := exec.Command("sh", "-c", p.String()).Output()
+	if want := strings.Join(args[2:], "|") + "|"; err != nil || string(out) != want {
+		t.Errorf("%v, %q, want %q from\n%s", err, out, want, p)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Exit codes, for scripts.
@@ -59,9 +61,23 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		code, hint = exitUsage, "`bmoe --help` lists the commands"
 	}
-	fmt.Fprintf(stderr, "bmoe: %v\n", err)
+	fmt.Fprintf(stderr, "bmoe: %s\n", printable(err.Error()))
 	if hint != "" {
 		fmt.Fprintf(stderr, "      %s\n", hint)
 	}
 	return code
+}
+
+// printable writes control characters as escapes: a file's name must not move the
+// cursor of who reads the message.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

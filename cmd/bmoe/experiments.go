@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -117,12 +117,12 @@ func listExperiments(ctx context.Context, a *app, asJSON bool) error {
 		fmt.Fprintln(a.stdout, "no experiments yet; `bmoe sweep -m model.gguf --lever io-threads` makes one")
 		return nil
 	}
-	tw := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "id\tregistered\truns\tstatus\tquestion")
+	t := grid{numbers: []bool{2: true}}
+	t.add("id", "registered", "runs", "status", "question")
 	for _, l := range lines {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", experiments.Short(l.ID), l.Registered, l.Runs, l.words(), l.Question)
+		t.add(experiments.Short(l.ID), l.Registered, strconv.Itoa(l.Runs), plain(l.words()), plain(l.Question))
 	}
-	return tw.Flush()
+	return t.write(a.stdout, terminalWidth(a.stdout))
 }
 
 func (l experimentLine) words() string {

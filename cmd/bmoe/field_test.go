@@ -88,7 +88,7 @@ func TestFieldZeroHitsWithACacheIsAWarning(t *testing.T) {
 func TestFieldLiveLineOfASlowMachine(t *testing.T) {
 	var errs bytes.Buffer
 	model := planFixture(t)
-	cfg, _, err := readConfigJSON(strings.NewReader(`{"model":"`+model+`","ctx_size":256,"threads":1}`), "-")
+	cfg, _, err := readConfigJSON(t.Context(), strings.NewReader(`{"model":"`+model+`","ctx_size":256,"threads":1}`), "-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ shape. Fits from the ledger are stored there, and the next plan reads them.`,
   bmoe fit --all
   bmoe fit --trace route.csv --plot plots
   bmoe fit --trace route.csv -m model.gguf`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments; the model is -m MODEL"),
 		RunE: func(c *cobra.Command, _ []string) error { return fitCommand(c.Context(), a, f) },
 	}
 	fs := cmd.Flags()
@@ -92,7 +92,7 @@ func fitTrace(ctx context.Context, a *app, f fitFlags) error {
 	if f.policy != "" && f.policy != cachepolicy.LRU {
 		return usageError{fmt.Errorf("--policy %s: a trace's curve is LRU's", f.policy), "`bmoe trace replay` gives the other policies"}
 	}
-	t, err := readTrace(f.trace)
+	t, err := readTrace(ctx, f.trace)
 	if err != nil {
 		return err
 	}
@@ -154,6 +154,9 @@ func storeCurves(ctx context.Context, db, name string, t *trace.Trace, r *analys
 }
 
 func fitLedger(ctx context.Context, a *app, f fitFlags) (err error) {
+	if err := mustExist(a.dbPath); err != nil {
+		return err
+	}
 	s, err := openStore(ctx, a.dbPath, results.Options{ReadOnly: f.noRecord})
 	if err != nil {
 		return err

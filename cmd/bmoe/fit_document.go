@@ -153,8 +153,6 @@ func fitRecord(in fitInput, fit *analysis.HitFit) record.Fit {
 func fileModel(name string) (m record.Model, ok bool, err error) {
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		return m, false, nil
-	} else if err != nil {
-		return m, false, err
 	}
 	f, err := model.Open(name)
 	if err != nil {

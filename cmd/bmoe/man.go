@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,16 +30,14 @@ func newManCommand(a *app) *cobra.Command {
 			root.DisableAutoGenTag = true
 			// The reader's home, not the writer's.
 			root.PersistentFlags().Lookup("db").DefValue = "~/.local/share/bmoe/results.db"
-			if err := writeManPages(root, filepath.Join(args[0], "man", "man1")); err != nil {
-				return err
+			err := errors.Join(writeManPages(root, filepath.Join(args[0], "man", "man1")), writeCompletions(root, filepath.Join(args[0], "completions")))
+			if err == nil && markdown != "" {
+				err = writeCommandReference(root, markdown)
 			}
-			if err := writeCompletions(root, filepath.Join(args[0], "completions")); err != nil {
-				return err
+			if err != nil {
+				return withHint(err, "give a folder that can be written to")
 			}
-			if markdown == "" {
-				return nil
-			}
-			return writeCommandReference(root, markdown)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&markdown, "markdown", "", "also write every command's help into this markdown file")

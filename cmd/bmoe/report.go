@@ -9,22 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/reports"
 	"github.com/bmoe/bmoe/results"
 	"github.com/bmoe/bmoe/results/record"
 )
 
 func init() { register(newReportCommand) }
-
-type reportFlags struct {
-	out        string
-	formats    []string
-	experiment string
-	model      string
-	since      string
-	docs       string
-	check      bool
-}
 
 func newReportCommand(a *app) *cobra.Command {
 	var f reportFlags
@@ -42,10 +33,10 @@ written; what is out of date is shown and the exit code is 1.`,
   bmoe report --experiment 3f9a --format html --out report
   bmoe report --format csv
   bmoe report --docs docs --check`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.check && f.docs == "" {
-				return usageError{fmt.Errorf("--check is for --docs"), "for example `bmoe report --docs docs --check`"}
+			if err := f.verify(c.Flags().Changed); err != nil {
+				return err
 			}
 			if f.docs != "" {
 				return reportDocs(c.Context(), a, f, c.Flags().Changed("db"))
@@ -65,14 +56,6 @@ written; what is out of date is shown and the exit code is 1.`,
 }
 
 func reportAll(ctx context.Context, a *app, f reportFlags) error {
-	for _, name := range f.formats {
-		if !slices.Contains(reports.Formats, name) {
-			return usageError{fmt.Errorf("--format %q", name), fmt.Sprintf("give some of %v", reports.Formats)}
-		}
-	}
-	if f.out == "" && len(f.formats) > 1 {
-		return usageError{fmt.Errorf("%d formats for standard output", len(f.formats)), "give one --format, or --out DIR"}
-	}
 	d, err := loadReport(ctx, a.dbPath, f)
 	if err != nil {
 		return err
@@ -87,7 +70,7 @@ func reportAll(ctx context.Context, a *app, f reportFlags) error {
 	if err := writeFiles(f.out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: %d files, %d runs, %d experiments\n", filepath.Join(f.out, files[0].Name), len(files), len(d.Runs), len(d.Experiments))
+	_, err = fmt.Fprintf(a.stdout, "%s: %s, %s, %s\n", filepath.Join(f.out, files[0].Name), analysis.Count(len(files), "file"), analysis.Count(len(d.Runs), "run"), analysis.Count(len(d.Experiments), "experiment"))
 	return err
 }
 
@@ -120,7 +103,7 @@ func loadReport(ctx context.Context, path string, f reportFlags) (d reports.Data
 		}
 	}()
 	if d.Runs, err = s.Runs(ctx, results.RunFilter{Experiment: f.experiment, Model: f.model, Since: f.since, IncludeVoid: true, Samples: true, Lean: true}); err != nil {
-		return d, ledgerFault(err)
+		return d, f.fault(err)
 	}
 	if d.Experiments, err = chosenExperiments(ctx, s, f, d.Runs); err != nil {
 		return d, ledgerFault(err)
@@ -134,10 +117,30 @@ func loadReport(ctx context.Context, path string, f reportFlags) (d reports.Data
 	if d.Profiles, err = s.Profiles(ctx, ""); err != nil {
 		return d, ledgerFault(err)
 	}
+	if d.Machines, err = probedMachines(ctx, s, d.Profiles); err != nil {
+		return d, ledgerFault(err)
+	}
 	if d.Histograms, err = s.Histograms(ctx, f.model); err != nil {
 		return d, ledgerFault(err)
 	}
 	return d, nil
+}
+
+// probedMachines are the machines of profiles: no chosen run may be of them.
+func probedMachines(ctx context.Context, s *results.Store, profiles []record.Profile) (out []record.Machine, err error) {
+	seen := map[string]bool{}
+	for _, p := range profiles {
+		if p.MachineID == "" || seen[p.MachineID] {
+			continue
+		}
+		seen[p.MachineID] = true
+		m, err := s.Machine(ctx, p.MachineID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }
 
 // chosenExperiments returns the experiment asked for, all of them, or those the

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/reports"
 )
 
@@ -65,7 +66,7 @@ func reportDocs(ctx context.Context, a *app, f reportFlags, ownDB bool) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: %d files generated from %d runs, %d removed\n", f.docs, len(want), len(d.Runs), len(stale))
+	_, err = fmt.Fprintf(a.stdout, "%s: %s generated from %s, %d removed\n", f.docs, analysis.Count(len(want), "file"), analysis.Count(len(d.Runs), "run"), len(stale))
 	return err
 }
 
@@ -204,7 +205,7 @@ func (a *app) checkDocs(want []generated, stale []string) error {
 		fmt.Fprintf(a.stdout, "%s: no longer generated\n", path)
 	}
 	if bad > 0 {
-		return withHint(fmt.Errorf("%d generated files are out of date", bad), "`bmoe report --docs DIR` rewrites them; commit what it wrote")
+		return withHint(fmt.Errorf("%s out of date", analysis.Count(bad, "generated file")), "`bmoe report --docs DIR` rewrites them; commit what it wrote")
 	}
 	return nil
 }

@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bmoe/bmoe/engine"
-	"github.com/bmoe/bmoe/planner"
-	"github.com/bmoe/bmoe/planner/config"
 )
 
 func init() { register(newRunCmd) }
@@ -54,7 +51,7 @@ go to standard error. Each run is stored in the results database (--db).`,
 	k := bindKnobs(cmd)
 	f.bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		r, err := newRunner(a, &f, k)
+		r, err := newRunner(cmd.Context(), a, &f, k)
 		if err != nil {
 			return err
 		}
@@ -80,12 +77,16 @@ func (f *runFlags) bind(cmd *cobra.Command) {
 }
 
 // newRunner checks the flags against each other and reads the configuration.
-func newRunner(a *app, f *runFlags, k *knobs) (*runner, error) {
+func newRunner(ctx context.Context, a *app, f *runFlags, k *knobs) (*runner, error) {
 	f.auto = f.auto || f.explain || f.planOnly || f.requireFit
 	r := &runner{app: a, flags: f}
 	var err error
+	if f.configJSON != "" && len(k.pins) > 0 {
+		name := slices.Sorted(maps.Keys(k.pins))[0]
+		return nil, usageError{fmt.Errorf("--config-json and --%s: the document has a value for every knob", name), "write it into the document"}
+	}
 	if f.configJSON != "" {
-		r.cfg, r.pins, err = readConfigJSON(a.stdin, f.configJSON)
+		r.cfg, r.pins, err = readConfigJSON(ctx, a.stdin, f.configJSON)
 	} else {
 		r.cfg, r.pins, err = k.resolve()
 	}
@@ -98,59 +99,20 @@ func newRunner(a *app, f *runFlags, k *knobs) (*runner, error) {
 	if f.repeat < 1 || f.repeat > 1 && !f.auto {
 		return nil, usageError{fmt.Errorf("--repeat %d: want 1 or more, and --auto with it", f.repeat), "add --auto, or leave --repeat out"}
 	}
-	r.prompt, err = r.readPrompt()
+	if f.csv != "" && f.repeat > 1 {
+		return nil, usageError{errors.New("--csv with --repeat: it is of one run"), "leave one of them out; `bmoe db export` writes what is stored of several"}
+	}
+	r.prompt, err = r.readPrompt(ctx)
 	return r, err
 }
 
-// readConfigJSON takes a resolved configuration: every knob in it counts as
-// typed by hand.
-func readConfigJSON(stdin io.Reader, path string) (config.Config, planner.Pins, error) {
-	cfg := config.Default()
-	in := stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return cfg, nil, usageError{fmt.Errorf("--config-json: %w", err), "give a JSON file or - for standard input"}
-		}
-		defer f.Close()
-		in = f
-	}
-	dec := json.NewDecoder(io.LimitReader(in, 16<<20))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&cfg); err != nil {
-		return cfg, nil, usageError{fmt.Errorf("--config-json %s: %w", path, err), "`bmoe run --json` prints such a configuration under \"config\""}
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return cfg, nil, usageError{fmt.Errorf("--config-json %s: there is more after the configuration", path), "give one JSON document"}
-	}
-	if len(cfg.Stop) == 0 {
-		cfg.Stop = nil // an empty list is the same configuration as none
-	}
-	pins := planner.Pins{}
-	for _, p := range config.Table() {
-		text := p.Get(&cfg)
-		pins[p.Name] = text
-		if p.Kind == config.List {
-			continue
-		}
-		if err := p.Set(&cfg, text); err != nil {
-			return cfg, nil, usageError{fmt.Errorf("--config-json %s: %w", path, err), "correct the value"}
-		}
-	}
-	return cfg, pins, nil
-}
-
 // readPrompt is -p, or the file of -f, or nothing with -i.
-func (r *runner) readPrompt() (string, error) {
+func (r *runner) readPrompt(ctx context.Context) (string, error) {
 	if r.cfg.File != "" {
 		if r.cfg.Prompt != "" {
 			return "", usageError{errors.New("-p and -f given together"), "give one of them"}
 		}
-		raw, err := os.ReadFile(r.cfg.File)
-		if err != nil {
-			return "", usageError{fmt.Errorf("-f: %w", err), "give a readable text file"}
-		}
-		return string(raw), nil
+		return promptFile(ctx, r.app.stdin, r.cfg.File)
 	}
 	if r.cfg.Prompt == "" && !r.flags.interactive && !r.flags.planOnly {
 		return "", usageError{errors.New("no prompt given"), "give one with -p TEXT or -f FILE, or talk with -i"}

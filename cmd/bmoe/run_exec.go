@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/bmoe/bmoe/engine"
@@ -23,6 +24,7 @@ type runner struct {
 	plan   *planner.Plan
 	made   *record.Prediction
 	ledger *ledger
+	csv    *os.File // of --csv, made before the run: a path that cannot be written costs no run
 }
 
 // run plans if asked, runs, stores and tells.
@@ -36,6 +38,9 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 	defer r.ledger.close()
+	if err := r.openCSV(); err != nil {
+		return err
+	}
 	if r.flags.auto {
 		stop, err := r.planAhead(ctx, doc)
 		if stop || err != nil {
@@ -79,14 +84,24 @@ func (r *runner) planAhead(ctx context.Context, doc *document) (stop bool, err e
 	return false, r.ledger.register(ctx, doc, r, profile.Facts())
 }
 
+func (r *runner) openCSV() (err error) {
+	if r.flags.csv == "" || r.flags.planOnly {
+		return nil
+	}
+	if r.csv, err = openOutput(r.flags.csv); err != nil {
+		return usageError{fmt.Errorf("--csv: %w", err), "give --csv a file in a folder that can be written to"}
+	}
+	return nil
+}
+
 // once opens the engine, generates and stores the run, whatever came of it.
-func (r *runner) once(ctx context.Context, doc *document) error {
+func (r *runner) once(ctx context.Context, doc *document) (err error) {
 	doc.start(ctx, r)
 	s, err := engine.Open(ctx, r.cfg)
 	if err != nil {
 		return r.finish(ctx, doc, openError(err))
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }() // a trace may have found no room
 	s.CommitAhead(holdable)
 	doc.opened(s)
 	talk := newTalk(r, s)
@@ -99,26 +114,34 @@ func (r *runner) once(ctx context.Context, doc *document) error {
 // not known.
 func holdable() int64 { return probes.Local().Memory().Holdable.Or(0) }
 
-// finish stores the run and prints what is left to print.
+// finish stores the run and prints what is left to print. What could not be
+// stored is printed all the same: it was measured.
 func (r *runner) finish(ctx context.Context, doc *document, runErr error) error {
 	doc.finish(ctx, runErr)
-	if err := r.ledger.save(doc); err != nil {
-		return errors.Join(runErr, err)
-	}
+	saveErr := r.ledger.save(doc)
 	if runErr != nil && ctx.Err() == nil && !r.flags.asJSON {
-		return runErr
-	}
-	if r.flags.csv != "" {
-		if err := writeTokenCSV(r.flags.csv, &doc.run); err != nil {
-			return errors.Join(runErr, err)
+		if len(doc.run.Tokens) > 0 && saveErr == nil {
+			r.nameRun(doc)
 		}
+		return errors.Join(runErr, saveErr)
+	}
+	var csvErr error
+	if r.csv != nil {
+		csvErr = writeTokenCSV(r.csv, &doc.run)
 	}
 	if r.flags.asJSON {
-		return errors.Join(printJSON(r.app.stdout, doc.run), runErr)
+		return errors.Join(printJSON(r.app.stdout, doc.run), saveErr, csvErr, runErr)
 	}
 	writeSummary(r.app.stderr, &doc.run)
+	if saveErr == nil {
+		r.nameRun(doc)
+	}
+	return errors.Join(saveErr, csvErr, runErr)
+}
+
+// nameRun says under which name the run is stored.
+func (r *runner) nameRun(doc *document) {
 	if r.ledger.store != nil {
 		fmt.Fprintf(r.app.stderr, "run       %.12s (`bmoe show %.12s`)\n", doc.run.RunID, doc.run.RunID)
 	}
-	return runErr
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bmoe/bmoe/analysis"
@@ -69,7 +69,7 @@ func (l *ledger) save(d *document) error {
 	defer cancel()
 	id, err := l.store.SaveRun(ctx, d.run, "", record.Slot{}, 0)
 	if err != nil {
-		return codedError{errors.Join(errors.New("storing the run"), err), exitFailure, results.Hint(err)}
+		return codedError{fmt.Errorf("storing the run: %w", err), exitFailure, results.Hint(err)}
 	}
 	d.run.RunID = id
 	return l.saveCurves(ctx, d)
@@ -89,7 +89,7 @@ func (l *ledger) saveCurves(ctx context.Context, d *document) error {
 		}
 		h.ModelID, h.RunID = d.run.Model.ID, d.run.RunID
 		if _, err := l.store.SaveHistogram(ctx, h); err != nil {
-			return codedError{errors.Join(errors.New("storing the run's hit curve"), err), exitFailure, results.Hint(err)}
+			return codedError{fmt.Errorf("storing the run's hit curve: %w", err), exitFailure, results.Hint(err)}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -84,11 +85,7 @@ func writePrediction(w io.Writer, r *record.Run) {
 
 // writeTokenCSV writes one row per decoded token; the plan stands in comment
 // lines above the column names.
-func writeTokenCSV(path string, r *record.Run) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("--csv: %w", err)
-	}
+func writeTokenCSV(f *os.File, r *record.Run) error {
 	fmt.Fprintf(f, "# run=%s model=%s arch=%s build=%s\n", r.RunID, r.Model.ID, r.Model.Arch, r.Build.Commit)
 	if r.Plan != nil {
 		for _, d := range r.Plan.Decisions {
@@ -108,9 +105,8 @@ func writeTokenCSV(path string, r *record.Run) error {
 		_ = w.Write(row)
 	}
 	w.Flush()
-	if err := w.Error(); err != nil {
-		_ = f.Close()
-		return fmt.Errorf("--csv %s: %w", path, err)
+	if err := errors.Join(w.Error(), f.Close()); err != nil {
+		return withHint(fmt.Errorf("--csv: %w", err), "give --csv a file on a drive with room")
 	}
-	return f.Close()
+	return nil
 }

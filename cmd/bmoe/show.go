@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -64,24 +63,6 @@ func showRun(ctx context.Context, a *app, s *results.Store, id string, width int
 	p.run(&r, exp)
 	_, err = io.WriteString(a.stdout, p.String())
 	return err
-}
-
-// pageWidth is what was asked for, the terminal's width, $COLUMNS, or 80; never
-// so little that a table loses its columns.
-func pageWidth(w io.Writer, asked int) int {
-	width := asked
-	if f, ok := w.(*os.File); width == 0 && ok {
-		if cols, _, err := term.GetSize(int(f.Fd())); err == nil {
-			width = cols
-		}
-	}
-	if width == 0 {
-		width, _ = strconv.Atoi(os.Getenv("COLUMNS"))
-	}
-	if width == 0 {
-		width = 80
-	}
-	return max(40, width)
 }
 
 // colourful follows no-color.org: a terminal, and NO_COLOR unset or empty.

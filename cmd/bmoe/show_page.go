@@ -46,6 +46,10 @@ func (p *page) heading(s string) { fmt.Fprintf(p, "\n%s\n", p.paint("1", s)) }
 func (p *page) labelled(label, text string) {
 	const gutter = 14
 	lines := wrap(plain(text), p.width-gutter-2)
+	if len(label) >= gutter { // a long name has a line of its own
+		fmt.Fprintf(p, "  %s\n", label)
+		label = ""
+	}
 	for i, line := range lines {
 		if i > 0 {
 			label = ""
@@ -251,7 +255,7 @@ func (p *page) time(r *record.Run) {
 			s    float64
 		}{{"compute", c.ComputeS}, {"wait", wait}, {"management", c.ManageS}} {
 			bar := strings.Repeat("#", max(0, int(part.s/total*float64(max(10, p.width-38))+0.5)))
-			fmt.Fprintf(p, "  %-14s%5.1f %%  %8.3g s  %s\n", part.name, 100*part.s/total, part.s, bar)
+			p.WriteString(strings.TrimRight(fmt.Sprintf("  %-14s%5.1f %%  %8.3g s  %s", part.name, 100*part.s/total, part.s, bar), " ") + "\n")
 		}
 	}
 	if len(r.TokenNS) > 1 {
@@ -357,11 +361,22 @@ func (p *page) again(r *record.Run) {
 	if r.Plan != nil && len(r.Plan.Reproduce) > 0 {
 		args = r.Plan.Reproduce
 	}
-	quoted := []string{"bmoe", "run"}
-	for _, arg := range args {
-		quoted = append(quoted, shellQuote(arg))
+	p.command(append([]string{"bmoe", "run"}, args...))
+}
+
+// command writes a command line that can be pasted: it goes on after a
+// backslash, and only between words, so that a long one may be too wide.
+func (p *page) command(args []string) {
+	line := " "
+	for i, arg := range args {
+		word := plain(shellQuote(arg))
+		if i > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word)+len(" \\") > p.width {
+			fmt.Fprintf(p, "%s \\\n", line)
+			line = "   "
+		}
+		line += " " + word
 	}
-	fmt.Fprintf(p, "  %s\n", plain(strings.Join(quoted, " ")))
+	fmt.Fprintln(p, line)
 }
 
 // shellQuote leaves a plain word as it is.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +90,7 @@ func (s *sweeper) ask(ctx context.Context) (*asked, error) {
 		return nil, err
 	}
 	defaultQuestion(&k.base, k.pins, k.q.Lever, k.q.Metric)
-	if err := inlinePrompt(&k.base); err != nil {
+	if err := s.inlinePrompt(ctx, &k.base); err != nil {
 		return nil, err
 	}
 	if err := s.settings(ctx, k); err != nil {
@@ -118,6 +117,13 @@ func (s *sweeper) numberOfTokens() error {
 	return nil
 }
 
+// What nobody means: more runs before the first that counts, and more memory,
+// than there can be.
+const (
+	mostWarmup    = 100
+	mostRunMemory = 1 << 30
+)
+
 // conditions reads the flags that say how the question is asked.
 func (s *sweeper) conditions(k *asked) error {
 	f := s.flags
@@ -127,6 +133,9 @@ func (s *sweeper) conditions(k *asked) error {
 	}
 	if f.warmup < 0 || f.entryWait < 0 || f.runTimeout < 0 || f.maxTime < 0 || f.runMemory < 0 {
 		return usageError{errors.New("--warmup, --entry-wait, --run-timeout, --run-memory-mb and --max-time cannot be negative"), "give 0 or more"}
+	}
+	if f.warmup > mostWarmup || f.runMemory > mostRunMemory || f.looks < 1 {
+		return usageError{fmt.Errorf("--warmup %d, --run-memory-mb %d, --looks %d: want at most %d, at most %d, at least 1", f.warmup, f.runMemory, f.looks, mostWarmup, mostRunMemory), "leave out the one that is not so"}
 	}
 	k.q.Metric, k.q.Design, k.q.Pairs, k.q.ExactPairs, k.q.Looks = f.metric, f.design, f.pairs, f.exactPairs, f.looks
 	k.q.Margin, k.q.Alpha, k.q.CacheState, k.q.Baseline = margin, 0.05, f.cacheState, f.baseline
@@ -175,19 +184,16 @@ func (s *sweeper) needsExperts(k *asked) bool {
 
 // inlinePrompt puts the text of -f into the configuration: a child must not
 // depend on a file that may change between runs.
-func inlinePrompt(cfg *config.Config) error {
+func (s *sweeper) inlinePrompt(ctx context.Context, cfg *config.Config) error {
 	if cfg.File == "" {
 		return nil
 	}
 	if cfg.Prompt != "" {
 		return usageError{errors.New("-p and -f given together"), "give one of them"}
 	}
-	raw, err := os.ReadFile(cfg.File)
-	if err != nil {
-		return usageError{fmt.Errorf("-f: %w", err), "give a readable text file"}
-	}
-	cfg.Prompt, cfg.File = string(raw), ""
-	return nil
+	text, err := promptFile(ctx, s.app.stdin, cfg.File)
+	cfg.Prompt, cfg.File = text, ""
+	return err
 }
 
 // settings completes the base configuration: planned with --auto, else as

@@ -146,11 +146,8 @@ func runSynth(ctx context.Context, a *app, f *synthFlags, write modelWriter) err
 	progress, finish := byteProgress(a.stderr, "writing")
 	sum, err := write(ctx, synth.Options{Force: f.force, Progress: progress})
 	finish()
-	if err != nil && ctx.Err() == nil {
-		return withHint(err, "give -o a file in a folder that can be written to; see `bmoe synth --help`")
-	}
 	if err != nil {
-		return err
+		return interrupted(ctx, withHint(err, f.remedy(err)))
 	}
 	if f.json {
 		return json.NewEncoder(a.stdout).Encode(synthDoc{"bmoe.synth/1", sum})
@@ -161,6 +158,17 @@ func runSynth(ctx context.Context, a *app, f *synthFlags, write modelWriter) err
 	fmt.Fprintf(a.stderr, "%s in %s, of which %s routed experts; %s/s\n", humanize.IBytes(uint64(sum.Bytes)),
 		time.Duration(sum.Seconds*float64(time.Second)).Round(10*time.Millisecond), humanize.IBytes(uint64(sum.RoutedBytes)), humanize.IBytes(uint64(sum.BytesPerS)))
 	return nil
+}
+
+// remedy is what to type after err.
+func (f *synthFlags) remedy(err error) string {
+	switch {
+	case errors.Is(err, synth.ErrExists):
+		return "give -o another name, or add --force"
+	case f.from != "":
+		return "give --from-llama2c llama2.c's weights and then its tokenizer, -o a file in a folder that can be written to"
+	}
+	return "give -o a file in a folder that can be written to; see `bmoe synth --help`"
 }
 
 // byteProgress is a progress bar with rate and time left where w is a terminal,

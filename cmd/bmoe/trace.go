@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/engine/trace"
+	"github.com/bmoe/bmoe/experiments"
 )
 
 func init() { register(newTraceCommand) }
@@ -89,9 +92,12 @@ type replayRow struct {
 const mib = 1 << 20
 
 func traceReplay(ctx context.Context, stdout io.Writer, path string, f replayFlags) error {
-	t, err := readTrace(path)
+	t, err := readTrace(ctx, path)
 	if err != nil {
 		return err
+	}
+	if len(f.policies) == 0 {
+		return usageError{errors.New("--policy: no policy is named"), "give one or more of " + strings.Join(analysis.ReplayPolicies(), ", ")}
 	}
 	r, _ := analysis.NewRouting(t)
 	budgets, err := replayBudgets(f.budgets, r)
@@ -124,17 +130,22 @@ func traceReplay(ctx context.Context, stdout io.Writer, path string, f replayFla
 	return printReplay(stdout, doc)
 }
 
-func readTrace(path string) (*trace.Trace, error) {
-	file, err := os.Open(path)
+func readTrace(ctx context.Context, path string) (*trace.Trace, error) {
+	file, err := openInput(path)
 	if err != nil {
-		return nil, withHint(fmt.Errorf("open trace: %w", err), "`bmoe run --route-trace FILE` writes one")
+		return nil, usageError{fmt.Errorf("trace: %w", err), "`bmoe run --route-trace FILE` writes one"}
 	}
 	defer file.Close()
-	t, err := trace.Read(file)
-	if err != nil {
-		return nil, codedError{fmt.Errorf("read trace %s: %w", path, err), exitData, "`bmoe run --route-trace FILE` writes a trace this command reads"}
+	t, err := await(ctx, func() (*trace.Trace, error) { return trace.Read(file) })
+	switch {
+	case err == nil:
+		return t, nil
+	case ctx.Err() != nil:
+		return nil, interrupted(ctx, err)
+	case errors.Is(err, bufio.ErrTooLong):
+		err = errors.New("a line too long for a routing trace")
 	}
-	return t, nil
+	return nil, codedError{fmt.Errorf("trace %s: %w", path, err), exitData, "`bmoe run --route-trace FILE` writes a trace this command reads"}
 }
 
 // replayCurve replays one policy at all budgets; stack-distance takes one pass
@@ -170,17 +181,46 @@ func replayBudgets(text string, r *analysis.Routing) ([]int64, error) {
 		}
 		return out, nil
 	}
-	list, err := parseRanges(text)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--budget-mb %q: %w", text, err), "for example --budget-mb 500,1000-4000+500"}
-	}
-	for _, mb := range list {
-		if mb > math.MaxInt64/mib/2 {
-			return nil, usageError{fmt.Errorf("--budget-mb %q: %v MiB is more than any memory", text, mb), "for example --budget-mb 500,1000-4000+500"}
+	for part := range strings.SplitSeq(text, ",") {
+		list, err := megabytes(strings.TrimSpace(part))
+		if err != nil || len(out)+len(list) > maxBudgets {
+			if err == nil {
+				err = fmt.Errorf("more than %d values", maxBudgets)
+			}
+			return nil, usageError{fmt.Errorf("--budget-mb %q: %w", part, err), "for example --budget-mb 500,1000-4000+500"}
 		}
-		out = append(out, int64(mb*mib))
+		out = append(out, list...)
 	}
 	return out, nil
+}
+
+// maxBudgets bounds what a slip of the range syntax can ask for.
+const maxBudgets = 4096
+
+// megabytes reads one number of MiB or one range of them, into bytes.
+func megabytes(text string) ([]int64, error) {
+	const most = math.MaxInt64 / mib / 2
+	whole, ranged, err := experiments.Range(text, maxBudgets)
+	if err != nil {
+		return nil, err
+	}
+	if !ranged {
+		mb, err := strconv.ParseFloat(text, 64)
+		if errors.Is(err, strconv.ErrSyntax) || math.IsNaN(mb) || mb < 0 {
+			return nil, errors.New("want a number from 0 up, or a range of whole numbers")
+		}
+		if mb > most {
+			return nil, errors.New("more than any memory")
+		}
+		return []int64{int64(mb * mib)}, nil
+	}
+	if whole[len(whole)-1] > most {
+		return nil, errors.New("more than any memory")
+	}
+	for i := range whole {
+		whole[i] *= mib
+	}
+	return whole, nil
 }
 
 func printReplay(w io.Writer, doc replayDoc) error {

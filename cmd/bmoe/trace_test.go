@@ -70,10 +70,17 @@ func TestTraceReplayFailsPlainly(t *testing.T) {
 	}{
 		{[]string{"trace"}, exitUsage, "bmoe trace replay FILE"},
 		{[]string{"trace", "replay"}, exitUsage, "takes one trace file"},
-		{[]string{"trace", "replay", file + ".no"}, exitFailure, "--route-trace FILE"},
+		{[]string{"trace", "replay", file + ".no"}, exitUsage, "--route-trace FILE"},
 		{[]string{"trace", "replay", tinyFile(t, "a,b\n")}, exitData, "line 1"},
 		{[]string{"trace", "replay", file, "--policy", "mru"}, exitUsage, `policy "mru": want one of a2d`},
-		{[]string{"trace", "replay", file, "--budget-mb", "4-2"}, exitUsage, `range "4-2" does not go up`},
+		{[]string{"trace", "replay", file, "--budget-mb", "4-2"}, exitUsage, "the range ends before it starts"},
+		{[]string{"trace", "replay", file, "--budget-mb", "1-8*1"}, exitUsage, "a factor of at least 2"},
+		{[]string{"trace", "replay", file, "--budget-mb", "1,,2"}, exitUsage, `--budget-mb "": want a number from 0 up`},
+		{[]string{"trace", "replay", file, "--budget-mb=-1"}, exitUsage, `--budget-mb "-1": want a number from 0 up`},
+		{[]string{"trace", "replay", file, "--budget-mb", "NaN"}, exitUsage, `--budget-mb "NaN": want a number from 0 up`},
+		{[]string{"trace", "replay", file, "--budget-mb", "1-9223372036854775807*2"}, exitUsage, "more than any memory"},
+		{[]string{"trace", "replay", file, "--budget-mb", "1-4000,1-4000"}, exitUsage, "more than 4096 values"},
+		{[]string{"trace", "replay", file, "--policy="}, exitUsage, "no policy is named"},
 		{[]string{"trace", "replay", file, "--budget-mb", "x"}, exitUsage, "want a number from 0 up"},
 		{[]string{"trace", "replay", file, "--budget-mb", "1e300"}, exitUsage, "more than any memory"},
 		{[]string{"trace", "replay", file, "--budget-mb", "1-9999999"}, exitUsage, "more than 4096 values"},
@@ -121,17 +128,17 @@ func TestTraceReplayOfPublishedTrace(t *testing.T) {
 	}
 }
 
-func TestParseRanges(t *testing.T) {
-	for text, want := range map[string][]float64{
-		"5": {5}, "1-3": {1, 2, 3}, "1-4+1.5": {1, 2.5, 4}, "1-8*2, 9": {1, 2, 4, 8, 9}, "0": {0},
+func TestBudgets(t *testing.T) {
+	for text, want := range map[string][]int64{
+		"5": {5 * mib}, "0.5": {mib / 2}, "1-3": {mib, 2 * mib, 3 * mib}, "1-8*2, 9": {mib, 2 * mib, 4 * mib, 8 * mib, 9 * mib}, "0": {0},
 	} {
-		got, err := parseRanges(text)
+		got, err := replayBudgets(text, nil)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
 		}
 	}
-	for _, text := range []string{"", "1,", "-1", "1-", "1-2+0", "1-2*1", "NaN", "0-4*2"} {
-		if got, err := parseRanges(text); err == nil {
+	for _, text := range []string{",", "1,", "-1", "1-", "1-2+0", "1-2*1", "NaN", "0-4*2", "1-2-3", "0x10", "１"} {
+		if got, err := replayBudgets(text, nil); err == nil {
 			t.Errorf("%q: %v, want an error", text, got)
 		}
 	}

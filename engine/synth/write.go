@@ -166,6 +166,9 @@ func checkTargets(outs []*output, force bool) error {
 			return err
 		case info.IsDir():
 			return fmt.Errorf("%s: is a directory; name a file", out.name)
+		case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
+			// A rename over a device would put a plain file in its place.
+			return fmt.Errorf("%s: is a device or a pipe; a model is written to a file", out.name)
 		case !force:
 			return fmt.Errorf("%s: %w; --force replaces it", out.name, ErrExists)
 		}

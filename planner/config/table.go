@@ -24,7 +24,7 @@ var kvTypes = []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "
 var table = []Param{
 	{Name: "model", Short: "m", Kind: String, Group: GroupInput, Help: "GGUF file, or the first shard of a split one", pointer: func(c *Config) any { return &c.Model }},
 	{Name: "prompt", Short: "p", Kind: String, Group: GroupInput, Help: "prompt text", pointer: func(c *Config) any { return &c.Prompt }},
-	{Name: "file", Short: "f", Kind: String, Group: GroupInput, Help: "read the prompt from a file", pointer: func(c *Config) any { return &c.File }},
+	{Name: "file", Short: "f", Kind: String, Group: GroupInput, Help: "read the prompt from a file (- for standard input)", pointer: func(c *Config) any { return &c.File }},
 	{Name: "chat", Kind: Bool, Group: GroupInput, Help: "wrap the prompt in the model's chat template", pointer: func(c *Config) any { return &c.Chat }},
 	{Name: "stop", Short: "r", Alias: "reverse-prompt", Kind: List, Group: GroupInput, Help: "stop when this text is generated (repeatable)", pointer: func(c *Config) any { return &c.Stop }},
 	{Name: "ignore-eos", Kind: Bool, Group: GroupInput, Help: "go on after an end-of-generation token", pointer: func(c *Config) any { return &c.IgnoreEOS }},
