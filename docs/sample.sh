@@ -98,10 +98,10 @@ share() {
 made "$model" q4_0 10
 made "$unpacked" q8_0 5
 limited
-for stage in "${@:-all}"; do
+[ $# -gt 0 ] || set -- first second third share
+for stage in "$@"; do
 	case $stage in
-	first | second | third | share) "$stage" ;;
-	all) first && second && third && share ;;
+	first | second | third | share) "$stage" ;; # by itself: in an && list a failed step would not end it
 	*) echo "$0: no stage $stage" >&2 && exit 2 ;;
 	esac
 done

@@ -86,6 +86,9 @@ var steps = []step{
 	{"learned", (*composition).learn},
 }
 
+// ErrModel is in the chain of an error that lies in the file of -m.
+var ErrModel = errors.New("-m")
+
 // Probe runs the sequence and returns the facts. The error is a model that
 // cannot be read, or the caller's cancellation; everything else that goes
 // wrong is an unknown fact with its reason.
@@ -95,7 +98,7 @@ func Probe(ctx context.Context, cfg config.Config, opts Options) (planner.Profil
 	}
 	m, err := model.Open(cfg.Model)
 	if err != nil {
-		return planner.Profile{}, fmt.Errorf("-m: %w", err)
+		return planner.Profile{}, fmt.Errorf("%w: %w", ErrModel, err)
 	}
 	c := &composition{host: opts.Host, opts: opts, cfg: cfg, model: m}
 	if c.host == nil {

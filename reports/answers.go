@@ -14,10 +14,10 @@ import (
 // answersSection answers what a stranger asks first, each from the data alone.
 func (d *Data) answersSection() Section {
 	return Section{ID: "answers", Title: "In short", Blocks: []Block{
-		Text("Which setting is best here, and how sure is that?"), List(orNone(d.bestSettings(), "No experiment has a verdict yet.")),
-		Text("What did the planner get wrong?"), List(orNone(d.wrongPredictions(), "Nothing that was measured fell outside its predicted interval.")),
-		Text("What is the drive's ceiling?"), List(orNone(d.ceilings(), "No storage curve is stored yet.")),
-		Text("Did anything drift?"), List(orNone(d.drifts(), "No experiment has a drift estimate yet.")),
+		Heading("Which setting is best here, and how sure is that?"), List(orNone(d.bestSettings(), "No experiment has a verdict yet.")),
+		Heading("What did the planner get wrong?"), List(orNone(d.wrongPredictions(), "Nothing that was measured fell outside its predicted interval.")),
+		Heading("What is the drive's ceiling?"), List(orNone(d.ceilings(), "No storage curve is stored yet.")),
+		Heading("Did anything drift?"), List(orNone(d.drifts(), "No experiment has a drift estimate yet.")),
 	}}
 }
 
@@ -82,20 +82,37 @@ func bestSetting(e record.Experiment, v record.Verdict) string {
 			best = i
 		}
 	}
-	if best >= 0 {
-		return fmt.Sprintf("%s: %s", name, sentence(v.Comparisons[best]))
+	if best < 0 {
+		return fmt.Sprintf("%s: none is known to be more than %s %% better than %s. Found: %s", name, percent(e.Margin), e.Baseline, strings.Join(sentencesOf(v), "; "))
 	}
-	return fmt.Sprintf("%s: nothing is known to beat %s by more than %s %%: %s", name, e.Baseline, percent(e.Margin), strings.Join(sentencesOf(v), "; "))
+	text := fmt.Sprintf("%s: %s does best. Found: %s", name, v.Comparisons[best].Arm, sentence(v.Comparisons[best]))
+	if close := notToldFrom(v, best); len(close) > 0 {
+		text += fmt.Sprintf("; their intervals do not tell it from %s", strings.Join(close, ", "))
+	}
+	return text
+}
+
+// notToldFrom are the other arms that won whose interval reaches into the best
+// one's: all were compared with the baseline, not with one another.
+func notToldFrom(v record.Verdict, best int) (arms []string) {
+	for i, c := range v.Comparisons {
+		if i != best && c.Verdict == "better" && c.Hi >= v.Comparisons[best].Lo {
+			arms = append(arms, c.Arm)
+		}
+	}
+	return arms
 }
 
 // answersShown bounds each list of the answers.
 const answersShown = 12
 
 // wrongPredictions counts, for each thing predicted, the measurements outside
-// their interval, and names the worst.
+// their interval, with which way they lay and the worst of them; then what held,
+// and the arms whose prediction a sweep refuted.
 func (d *Data) wrongPredictions() (out []string) {
+	var held []string
 	for i := range quantities {
-		q := &quantities[i]
+		q, list := &quantities[i], d.index().scores[i].list
 		n, worst := 0, -1
 		for at, m := range d.index().misses { // worst first
 			if m.q == q {
@@ -105,11 +122,41 @@ func (d *Data) wrongPredictions() (out []string) {
 			}
 		}
 		if n == 0 {
+			if len(list) > 0 {
+				held = append(held, fmt.Sprintf("%s (n = %d)", q.name, len(list)))
+			}
 			continue
 		}
 		m := d.index().misses[worst]
-		out = append(out, fmt.Sprintf("%s: %d of %d measurements outside their predicted interval; the worst is run %s of %s: predicted %s [%s, %s], measured %s, %s %%", q.name, n, len(d.index().scores[i].list),
+		bias := analysis.Calibrate(list, nominalCoverage, reportLevel).Bias
+		out = append(out, fmt.Sprintf("%s: %d of %d measurements outside their predicted interval, all %d on average %s %% off what was predicted; the worst is run %s of %s: predicted %s [%s, %s], measured %s, %s %%", q.name, n, len(list), len(list), signedPercent(math.Expm1(bias)),
 			short(m.run.Run.RunID), orWord(m.run.Run.Model.Name, short(m.run.Run.Model.ID)), q.write(m.s.Predicted), q.write(m.s.Lo), q.write(m.s.Hi), q.write(m.s.Measured), signedPercent(math.Expm1(m.error))))
+	}
+	out = append(out, d.refutedArms()...)
+	if len(out) > 0 && len(held) > 0 {
+		out = append(out, "always inside their interval: "+strings.Join(held, ", "))
+	}
+	return out
+}
+
+// refutedArms are the newest experiments' arms of which the plan's prediction
+// was refuted.
+func (d *Data) refutedArms() (out []string) {
+	judged := 0
+	for _, e := range d.index().experiments {
+		v, ok := d.verdict(e.ID)
+		if !ok || d.index().voided[e.ID] != "" {
+			continue
+		}
+		for _, c := range v.Predictions {
+			judged++
+			if c.Verdict == "refuted" {
+				out = append(out, fmt.Sprintf("%s, arm %s: the prediction is refuted: %s", experimentTitle(e), c.Arm, c.Reason))
+			}
+		}
+	}
+	if more := len(out) - answersShown; more > 0 {
+		out = append(out[more:], fmt.Sprintf("in all, %d of %d arms' predictions were refuted", more+answersShown, judged))
 	}
 	return out
 }
@@ -139,10 +186,11 @@ func (d *Data) drifts() []string {
 		}
 	}
 	all := slices.Concat(moved, still)
-	if len(all) <= answersShown {
-		return all
+	if len(all) == 0 {
+		return nil
 	}
-	return append(all[:answersShown:answersShown], fmt.Sprintf("in all, %d experiments drifted and in %d no drift was found", len(moved), len(still)))
+	sum := fmt.Sprintf("%d of %s drifted, by the change of the rate from run to run; arms take turns, so that it falls on all alike", len(moved), analysis.Count(len(all), "experiment"))
+	return append([]string{sum}, all[:min(len(all), answersShown)]...)
 }
 
 func drifted(t record.Trend) bool { return t.Lo > 0 || t.Hi < 0 }

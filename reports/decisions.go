@@ -86,8 +86,7 @@ func decisionsOf(list []decision) string {
 		e := dec.experiment
 		at = append(at, &record.StoredRun{Run: record.Run{Machine: e.Machine, Build: e.Build, Model: e.Model, StartedAt: e.RegisteredAt}})
 	}
-	from, to := span(at)
-	return settingsOf(at) + "; registered " + dates(from, to)
+	return whereAndWhen(at)
 }
 
 // decisions are the planned values that experiments tried, oldest first.

@@ -19,8 +19,11 @@ type Section struct {
 	Blocks []Block
 }
 
-// Block is a paragraph, a list, a table or a figure.
+// Block is a heading, a paragraph, a list, a table or a figure.
 type Block interface{ block() }
+
+// Heading is a title within a section.
+type Heading string
 
 // Text is a paragraph of plain text.
 type Text string
@@ -62,10 +65,11 @@ type Figure struct {
 	drawing *drawing
 }
 
-func (Text) block()   {}
-func (List) block()   {}
-func (Table) block()  {}
-func (Figure) block() {}
+func (Heading) block() {}
+func (Text) block()    {}
+func (List) block()    {}
+func (Table) block()   {}
+func (Figure) block()  {}
 
 // columns makes columns of names; those that start with # hold numbers.
 func columns(names ...string) []Column {

@@ -140,6 +140,8 @@ func (d *Document) JSON() ([]byte, error) {
 		js := jsonSection{ID: s.ID, Title: s.Title}
 		for _, block := range s.Blocks {
 			switch v := block.(type) {
+			case Heading:
+				js.Text = append(js.Text, string(v))
 			case Text:
 				js.Text = append(js.Text, string(v))
 			case List:

@@ -29,10 +29,11 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // htmlBlock is a block as the template sees it; one field is set.
 type htmlBlock struct {
-	Text   string
-	List   []string
-	Table  *Table
-	Figure *Figure
+	Heading string
+	Text    string
+	List    []string
+	Table   *Table
+	Figure  *Figure
 }
 
 type htmlSection struct {
@@ -49,6 +50,8 @@ func (d *Document) HTML() ([]byte, error) {
 		hs := htmlSection{ID: s.ID, Title: s.Title}
 		for _, block := range s.Blocks {
 			switch v := block.(type) {
+			case Heading:
+				hs.Blocks = append(hs.Blocks, htmlBlock{Heading: string(v)})
 			case Text:
 				hs.Blocks = append(hs.Blocks, htmlBlock{Text: string(v)})
 			case List:

@@ -36,6 +36,8 @@ func (s *Section) Markdown(dir string) ([]byte, error) {
 			b.WriteString("\n")
 		}
 		switch v := block.(type) {
+		case Heading:
+			b.WriteString("### " + escape(string(v)) + "\n")
 		case Text:
 			b.WriteString(escape(string(v)) + "\n")
 		case List:

@@ -47,6 +47,7 @@ func (d *Data) negativeSection() Section {
 	case len(t.Rows) == 0:
 		s.Blocks = append(s.Blocks, Text("Every finding so far is a win."))
 	default:
+		t.Caption += fmt.Sprintf(" n = %s.", analysis.Count(len(t.Rows), "finding"))
 		s.Blocks = append(s.Blocks, t)
 	}
 	if m := d.missesTable(); len(m.Rows) > 0 {
@@ -61,14 +62,16 @@ func (d *Data) negativeSection() Section {
 // failedRuns lists the runs that died, were stopped or do not count.
 func (d *Data) failedRuns() Table {
 	t := Table{Columns: columns("run", "started (UTC)", "model", "settings", "state", "error")}
+	var failed []*record.StoredRun
 	for _, g := range d.index().groups {
 		for _, r := range g.runs {
 			if r.Run.State != record.StateDone || len(r.Void) > 0 {
+				failed = append(failed, r)
 				t.Rows = append(t.Rows, []string{short(r.Run.RunID), minute(r.Run.StartedAt), orWord(g.model.Name, short(g.model.ID)), settings(&r.Run.Config), state(r), firstLine(r.Run.Error)})
 			}
 		}
 	}
-	t.Caption = fmt.Sprintf("Runs that did not finish or do not count; n = %s.", analysis.Count(len(t.Rows), "run"))
+	t.Caption = fmt.Sprintf("Runs that did not finish or do not count; %s; n = %s.", whereAndWhen(failed), analysis.Count(len(failed), "run"))
 	return t
 }
 

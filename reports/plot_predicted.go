@@ -54,7 +54,7 @@ func predictedFigure(runs []*record.StoredRun) (Figure, bool, error) {
 	}
 	p.Legend.Left = true
 	p.Y.Max += 0.07 * float64(len(settings)+1) * (p.Y.Max - p.Y.Min) // room for the legend
-	caption := fmt.Sprintf("Predicted against measured seconds per decoded token, log axes; bars are the predicted intervals, the dashed line is a perfect prediction. %d of n = %d measured inside their interval.", inside, len(drawn))
+	caption := fmt.Sprintf("Predicted against measured seconds per decoded token, log axes, n = %s; bars are the predicted intervals, the dashed line is a perfect prediction. %d of n = %d measured inside their interval.", analysis.Count(len(drawn), "run"), inside, len(drawn))
 	if len(drawn) < len(both) {
 		caption += fmt.Sprintf(" These are the newest; the table counts all %d.", len(both))
 	}

@@ -126,6 +126,23 @@ func settingsOf(runs []*record.StoredRun) string {
 	return fmt.Sprintf("%s, %s, %s", analysis.Count(len(machines), "machine"), analysis.Count(len(builds), "build"), analysis.Count(len(models), "model"))
 }
 
+// whereAndWhen says on what machines, builds and models runs in any order were
+// made, and when.
+func whereAndWhen(runs []*record.StoredRun) string {
+	if len(runs) == 0 {
+		return none
+	}
+	from, to := span(runs)
+	return settingsOf(runs) + "; " + dates(from, to)
+}
+
+func missedRuns(list []miss) (out []*record.StoredRun) {
+	for _, m := range list {
+		out = append(out, m.run)
+	}
+	return out
+}
+
 // miss is a prediction that its measurement did not keep to.
 type miss struct {
 	run   *record.StoredRun
@@ -156,7 +173,8 @@ const missesShown = 20
 func (d *Data) missesTable() Table {
 	all := d.index().misses
 	t := Table{
-		Caption: fmt.Sprintf("What the planner got wrong: measurements outside their predicted interval, worst first, %d of n = %d.", min(len(all), missesShown), len(all)),
+		Caption: fmt.Sprintf("What the planner got wrong: measurements outside their predicted interval (%s %%), worst first, %d of n = %d. %s.",
+			percent(nominalCoverage), min(len(all), missesShown), len(all), whereAndWhen(missedRuns(all))),
 		Columns: columns("run", "model", "quantity", "#predicted", "#interval", "#measured", "#measured/predicted - 1, %", "predicted from"),
 	}
 	for _, m := range all[:min(len(all), missesShown)] {

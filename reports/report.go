@@ -1,9 +1,11 @@
 package reports
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -60,6 +62,7 @@ func (d *Data) findingsSection() Section {
 		s.Blocks = append(s.Blocks, Text("No experiment is stored yet."))
 		return s
 	}
+	t.Caption += fmt.Sprintf(" n = %s.", analysis.Count(len(d.index().experiments), "experiment"))
 	s.Blocks = append(s.Blocks, t)
 	return s
 }

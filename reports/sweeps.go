@@ -113,14 +113,22 @@ func sentence(c record.Comparison) string {
 
 func comparisonTable(e record.Experiment, list []record.Comparison, runs []*record.StoredRun) Table {
 	from, to := span(runs)
+	against, one := "", oneBaseline(record.Verdict{Comparisons: list})
+	if one {
+		against = " against " + e.Baseline
+	}
 	t := Table{
-		Caption: fmt.Sprintf("Change of %s against %s, positive is better. %s; %s; n = %s, intervals at the level they attain.",
-			e.Metric, e.Baseline, setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), analysis.Count(len(runs), "run")),
+		Caption: fmt.Sprintf("Change of the %s%s, positive is better. %s; %s; n = %s, intervals at the level they attain.",
+			rateName(e.Metric), against, setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), analysis.Count(len(runs), "run")),
 		Columns: columns("arm", "#pairs", "#for:against", "#change %", "#interval %", "#level %", "#p", "#p (Holm)", "verdict", "why"),
 	}
 	for _, c := range list {
+		arm := c.Arm
+		if !one {
+			arm += " against " + c.Baseline
+		}
 		t.Rows = append(t.Rows, []string{
-			c.Arm, strconv.Itoa(c.Pairs), fmt.Sprintf("%d:%d", c.Positive, c.Negative), change(c),
+			arm, strconv.Itoa(c.Pairs), fmt.Sprintf("%d:%d", c.Positive, c.Negative), change(c),
 			interval(c), level(c), digits(c.P, 2), digits(c.PHolm, 2), c.Verdict, c.Reason,
 		})
 	}
@@ -153,8 +161,8 @@ func interval(c record.Comparison) string {
 func predictionTable(e record.Experiment, list []record.Comparison, runs []*record.StoredRun) Table {
 	from, to := span(runs)
 	t := Table{
-		Caption: fmt.Sprintf("Measured against what the plan predicted before the first run, positive is faster than predicted. %s; %s.",
-			setting{e.Machine, e.Build, e.Model}.label(), dates(from, to)),
+		Caption: fmt.Sprintf("Measured against what the plan predicted before the first run, positive is faster than predicted. %s; %s; n = %s, intervals at the level they attain.",
+			setting{e.Machine, e.Build, e.Model}.label(), dates(from, to), analysis.Count(len(runs), "run")),
 		Columns: columns("arm", "#runs", "#measured/predicted - 1, %", "#interval %", "#level %", "verdict", "why"),
 	}
 	for _, c := range list {

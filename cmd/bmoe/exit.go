@@ -52,12 +52,12 @@ func report(ctx context.Context, err error, stderr io.Writer) int {
 	var coded codedError
 	code, hint := exitFailure, ""
 	switch {
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // wherever the interrupt fell
+		code, err = exitInterrupted, errors.New("interrupted")
 	case errors.As(err, &usage):
 		code, hint = exitUsage, usage.hint
 	case errors.As(err, &coded):
 		code, hint = coded.code, coded.hint
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		code = exitInterrupted
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		code, hint = exitUsage, "`bmoe --help` lists the commands"
 	}

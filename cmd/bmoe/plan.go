@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -68,6 +69,14 @@ func (a *app) probeAndPlan(ctx context.Context, cfg config.Config, pins planner.
 	return profile, plan, err
 }
 
+// probeFault is what ended a probe: the model's file, an interrupt, or itself.
+func probeFault(ctx context.Context, err error) error {
+	if errors.Is(err, probes.ErrModel) {
+		return usageError{err, aModel}
+	}
+	return interrupted(ctx, err)
+}
+
 // measuring shows on a terminal which probe is running.
 func measuring(w io.Writer) func(string) {
 	if !isTerminal(w) {
@@ -125,12 +134,12 @@ is 3 when no plan fits.`,
 		if err != nil {
 			return err
 		}
-		if _, err := openModel(cfg.Model); err != nil {
-			return err
+		if cfg.Model == "" {
+			return errNoModel
 		}
 		_, plan, err := a.probeAndPlan(cmd.Context(), cfg, pins, f)
 		if err != nil {
-			return interrupted(cmd.Context(), err)
+			return probeFault(cmd.Context(), err)
 		}
 		if err := writePlan(a.stdout, &plan, asJSON, explain); err != nil {
 			return err

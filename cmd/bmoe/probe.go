@@ -81,8 +81,8 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 		if device != "" {
 			return backends.Child(cmd.Context(), cfg, device, a.parent(), a.stdout)
 		}
-		if _, err := openModel(cfg.Model); err != nil {
-			return err
+		if cfg.Model == "" {
+			return errNoModel
 		}
 		opts := a.probeOptions(f)
 		profile, err := probes.Probe(cmd.Context(), cfg, opts)
@@ -90,7 +90,7 @@ memory (--mem: as much as the machine lets it keep, then gives all of it back).`
 			opts.Progress("")
 		}
 		if err != nil {
-			return interrupted(cmd.Context(), err)
+			return probeFault(cmd.Context(), err)
 		}
 		if asJSON {
 			return writeFactsJSON(a.stdout, &profile)

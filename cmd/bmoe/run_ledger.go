@@ -36,6 +36,9 @@ func openStore(ctx context.Context, path string, opts results.Options) (*results
 	if err == nil {
 		return store, nil
 	}
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx, err)
+	}
 	if results.IsDataFault(err) {
 		return nil, codedError{err, exitData, results.Hint(err)}
 	}

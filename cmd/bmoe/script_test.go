@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/bmoe/bmoe/results"
 )
 
 // TestScripts runs the program as a shell would: exit codes, messages, and the
@@ -51,5 +56,23 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// An interrupt is exit code 130 wherever it falls, not the fault of what it
+// fell on: opening the ledger of a sweep was seen to be one.
+func TestAnInterruptIsNoFaultOfTheLedger(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := openStore(ctx, filepath.Join(t.TempDir(), "r.db"), results.Options{})
+	for name, err := range map[string]error{
+		"opening the ledger": err,
+		"with a hint":        withHint(fmt.Errorf("storing: %w", context.Canceled), "give --db a path that can be written"),
+		"as a bad flag":      usageError{fmt.Errorf("-f: %w", context.Canceled), "give a readable text file"},
+	} {
+		var said bytes.Buffer
+		if code := report(ctx, err, &said); code != exitInterrupted || said.String() != "bmoe: interrupted\n" {
+			t.Errorf("%s: exit %d, %q", name, code, said.String())
+		}
 	}
 }

@@ -31,7 +31,7 @@ func checkServers(text string) (ok bool, want string) {
 		if i <= 0 {
 			return false, form
 		}
-		if strings.Contains(at[:i], ":") && !(strings.HasPrefix(at, "[") && strings.HasSuffix(at[:i], "]")) {
+		if strings.Contains(at[:i], ":") && (!strings.HasPrefix(at, "[") || !strings.HasSuffix(at[:i], "]")) {
 			return false, form + ", an IPv6 address in brackets: [::1]:50052"
 		}
 		if port, err := strconv.Atoi(at[i+1:]); err != nil || port < 1 || port > 65535 {

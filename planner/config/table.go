@@ -101,17 +101,6 @@ func Lookup(name string) (*Param, bool) {
 	return nil, false
 }
 
-// Levers returns the knobs that a sweep may vary, in table order.
-func Levers() []Param {
-	var out []Param
-	for _, p := range table {
-		if p.Lever {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // Diff returns the names of the knobs whose values differ between a and b.
 func Diff(a, b *Config) []string {
 	var names []string

@@ -148,13 +148,6 @@ func (t Tensor) BindExperts(data uintptr, n int, stride int64) {
 	C.bm_tensor_bind(t.t, C.uintptr_t(data), C.int64_t(n), C.size_t(stride))
 }
 
-// Desc is llama.cpp's one-line description of the model.
-func (m *Model) Desc() string {
-	var buf [128]C.char
-	C.llama_model_desc(m.c(), &buf[0], C.size_t(len(buf)))
-	return C.GoString(&buf[0])
-}
-
 // ChatTemplate is the template the file carries, or "".
 func (m *Model) ChatTemplate() string {
 	t := C.llama_model_chat_template(m.c(), nil)
@@ -163,6 +156,3 @@ func (m *Model) ChatTemplate() string {
 	}
 	return C.GoString(t)
 }
-
-// TrainContext is the context length the model was trained with.
-func (m *Model) TrainContext() int { return int(C.llama_model_n_ctx_train(m.c())) }

@@ -136,9 +136,6 @@ func (l *Link) Addr() string { return l.ln.Addr().String() }
 // Server is the server's own address.
 func (l *Link) Server() string { return l.cfg.Server }
 
-// Devices is how many devices the server has.
-func (l *Link) Devices() int { return l.devices }
-
 // Sent is how many bytes of tensors went to the server.
 func (l *Link) Sent() int64 { return l.sent.Load() }
 

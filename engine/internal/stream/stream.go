@@ -27,10 +27,8 @@ const (
 // are wanted first.
 var execOrder = [numProj]int{Gate, GateUp, Up, Down}
 
+// projNames are the projections as they stand in the file.
 var projNames = [numProj]string{"gate", "up", "down", "gate_up"}
-
-// ProjName is the projection's name as it stands in the file.
-func ProjName(proj int) string { return projNames[proj] }
 
 // Tensor says where one layer's experts of one projection lie.
 type Tensor struct {
