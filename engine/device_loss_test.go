@@ -157,6 +157,22 @@ func TestNoRoomOnTheDeviceAtItsTurn(t *testing.T) {
 	}
 }
 
+// A server that is reached by an IPv6 address is one like any other.
+func TestServerOnIPv6(t *testing.T) {
+	srv := rpctest.Start(t)
+	at := rpctest.Relay(t, srv.At)
+	s, model := openDevice(t, &rpctest.Server{At: at}, func(*config.Config) {})
+	r, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := baseConfig(model)
+	base.UBatchSize = 128
+	if want := generate(t, base, words(60), 4); r.LogitsHash != want.hash || s.Counters().BytesToDevice == 0 {
+		t.Errorf("%s: hash %s, the host's %s; %d bytes to the device", at, r.LogitsHash, want.hash, s.Counters().BytesToDevice)
+	}
+}
+
 func TestServerThatIsNotThere(t *testing.T) {
 	srv := rpctest.Start(t)
 	srv.Kill()

@@ -26,11 +26,19 @@ type prefillDevice struct {
 // noDevice are the ways to say that the host computes prompts.
 func noDevice(name string) bool { return name == "" || strings.EqualFold(name, "none") }
 
+// connect reaches the servers of --rpc, once: one that hangs is not waited for
+// again for every device that is looked up.
+func (s *Session) connect(ctx context.Context) []*rpcdev.Server {
+	if s.servers == nil {
+		s.servers = rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
+	}
+	return s.servers
+}
+
 // deviceNamed finds a device. RPC servers' devices are counted in the order of
 // --rpc, whatever else this process has registered.
 func (s *Session) deviceNamed(ctx context.Context, name string) (llama.Device, *rpclink.Link, error) {
-	list := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
-	dev, link, known, err := rpcdev.Find(list, name)
+	dev, link, known, err := rpcdev.Find(s.connect(ctx), name)
 	if link != nil || err != nil {
 		return dev, link, err
 	}

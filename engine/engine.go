@@ -33,6 +33,7 @@ type Session struct {
 	repack  *repacker
 	device  *prefillDevice
 	placed  *placement
+	servers []*rpcdev.Server // of --rpc, once they were connected
 	tap     *tap
 	log     *routeLog
 	loadS   float64

@@ -54,3 +54,29 @@ func TestLoopbackIsThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// Three servers that hang cost one wait, and the fourth is measured.
+func TestHangingServersAreGreetedTogether(t *testing.T) {
+	m := tiny(t, nil)
+	cfg := config.Default()
+	cfg.Model, cfg.CtxSize, cfg.RPCMB = m.Path, 1024, 64
+	cfg.RPC = strings.Join([]string{rpctest.Hang(t), rpctest.Hang(t), rpctest.Start(t).At, rpctest.Hang(t)}, ",")
+	e := New(child(t, "device", m.Path, time.Minute))
+	e.Greet = time.Second
+	d := e.Devices(t.Context(), m, cfg)
+	if len(d) != 4 {
+		t.Fatalf("%d devices", len(d))
+	}
+	for i, at := range config.Servers(cfg.RPC) {
+		want := planner.No
+		if i == 2 {
+			want = planner.Yes
+		}
+		if planner.Ask(d[i].Usable) != want || d[i].Description != at || (want == planner.No && !strings.Contains(d[i].Usable.Reason, at)) {
+			t.Errorf("%s: usable %+v", d[i].Name, d[i].Usable)
+		}
+		if cost := d[i].Usable.CostS; want == planner.No && cost > 2 {
+			t.Errorf("%s: found out in %.1f s", d[i].Name, cost)
+		}
+	}
+}
