@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -147,5 +149,46 @@ func TestDevicesAskedInThisProcess(t *testing.T) {
 		if want == planner.Yes && (len(d[i].Compute.Value) == 0 || !d[i].Wide.OK()) {
 			t.Errorf("%s: compute %+v, wide %+v", d[i].Name, d[i].Compute, d[i].Wide)
 		}
+	}
+}
+
+// A child does not outlive its parent, be its device one that hangs.
+func TestChildOfAHangingDeviceEndsWithItsParent(t *testing.T) {
+	m := tiny(t, nil)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hung := make(chan bool, 1)
+	at := between(t, rpctest.Start(t).At, func(cmd byte, _ []byte) bool {
+		if cmd != hello && cmd != deviceCount {
+			hung <- true
+			<-t.Context().Done()
+		}
+		return true
+	})
+	cfg := config.Default()
+	cfg.Model, cfg.CtxSize = m.Path, 1024
+	cmd := exec.Command(exe, args(cfg, "RPC0", at)...)
+	cmd.Env = append(os.Environ(), modeEnv+"=device", modelEnv+"="+m.Path)
+	parent, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-hung
+	_ = parent.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it ended as if it had answered")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it is still there")
+		_ = cmd.Process.Kill()
 	}
 }
