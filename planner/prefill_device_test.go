@@ -18,8 +18,8 @@ func TestPrefillDeviceIsArmedOrRefusedWithItsReason(t *testing.T) {
 	}{
 		{"wins and fits", func(*Profile, *Device, Pins) {}, ""},
 		{"its probe died", func(_ *Profile, d *Device, _ Pins) {
-			d.Usable = MeasuredFact(false, 0, "UNUSABLE: its probe ended the process that ran it (signal 11)")
-		}, "signal 11"},
+			d.Usable = MeasuredFact(false, 0, "its probe ended the process that ran it (signal 11)")
+		}, "unusable, its probe ended the process that ran it (signal 11)"},
 		{"a type it does not run", func(_ *Profile, d *Device, _ Pins) { d.RunsExpertOp = no }, "does not run this model's expert types"},
 		{"not measured wide", func(_ *Profile, d *Device, _ Pins) { d.Wide = UnknownFact[float64]("", "") }, "not measured 128 tokens wide"},
 		{"zero is unmeasured", func(_ *Profile, d *Device, _ Pins) { d.Wide = MeasuredFact(0.0, 0, "") }, "not measured 128 tokens wide"},

@@ -41,7 +41,7 @@ func (e *Engine) remote(ctx context.Context, m *model.Model, cfg config.Config) 
 			out = append(out, e.server(ctx, m, cfg, at, len(out))...)
 		} else if ctx.Err() == nil {
 			f := deviceFacts(device.Info{Name: device.RPCName(len(out)), Description: at}, nil, err)
-			f.Usable = planner.MeasuredFact(false, 0, "UNUSABLE: "+err.Error()).Timed(waited.Seconds(), start.UTC().Format(time.RFC3339))
+			f.Usable = planner.MeasuredFact(false, 0, err.Error()).Timed(waited.Seconds(), start.UTC().Format(time.RFC3339))
 			limitServer(&f, cfg, at)
 			out = append(out, f)
 		}

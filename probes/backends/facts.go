@@ -179,7 +179,7 @@ func unusable(f planner.Device, err error) planner.Device {
 		f.Usable = planner.UnknownFact[bool](err.Error(), "`bmoe probe --device "+f.Name+" -m MODEL`")
 		return f
 	}
-	f.Usable = planner.MeasuredFact(false, 0, "UNUSABLE: "+err.Error())
+	f.Usable = planner.MeasuredFact(false, 0, err.Error())
 	return f
 }
 

@@ -19,7 +19,7 @@ func TestARealDeviceAndADeadServer(t *testing.T) {
 	if len(devices) != 2 || devices[0].Name != "RPC0" || devices[1].Name != "RPC1" {
 		t.Fatalf("devices %+v, want RPC0 on the dead server and RPC1 on the living one", devices)
 	}
-	if planner.Ask(devices[0].Usable) != planner.No || !strings.Contains(devices[0].Usable.Reason, "UNUSABLE") {
+	if planner.Ask(devices[0].Usable) != planner.No || !strings.HasPrefix(devices[0].Usable.Reason, "--rpc "+dead) {
 		t.Errorf("the dead server's device: %+v", devices[0].Usable)
 	}
 	d := devices[1]
