@@ -15,6 +15,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -207,7 +208,7 @@ func (l *Link) lose(err error) {
 	first := l.lost == nil && !l.closed
 	if first {
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 			err = errors.New("it closed the connection")
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = errors.New("it did not answer in time")
