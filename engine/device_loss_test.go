@@ -173,6 +173,15 @@ func TestServerOnIPv6(t *testing.T) {
 	}
 }
 
+func TestNoRoomForAPromptNamesTheServer(t *testing.T) {
+	srv := rpctest.Start(t)
+	cfg := deviceConfig(t, makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0")), srv)
+	cfg.PrefillVerify, cfg.RPCMB = true, 1
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "["+srv.At+"]") || !strings.Contains(err.Error(), "raise --rpc-mb") {
+		t.Errorf("error %v, want the server's address and what to do", err)
+	}
+}
+
 func TestServerThatIsNotThere(t *testing.T) {
 	srv := rpctest.Start(t)
 	srv.Kill()

@@ -107,7 +107,7 @@ func (s *Session) withDevice(ctx context.Context, open func() error) error {
 		if err == nil || dev == nil {
 			return err
 		}
-		err = fmt.Errorf("--prefill-device %s: %w", dev.name, err)
+		err = fmt.Errorf("--prefill-device %s: %w", dev.name, dev.explain(err))
 	}
 	if !s.cfg.PrefillBestEffort || ctx.Err() != nil {
 		return err
@@ -180,7 +180,7 @@ func (d *prefillDevice) lost() error {
 func (s *Session) deviceFailed(failed error) (retry bool, err error) {
 	d := s.device
 	lost := d.lost()
-	if lost != nil {
+	if failed = d.explain(failed); lost != nil {
 		failed = fmt.Errorf("device %s: %w", d.name, lost)
 	}
 	if !s.cfg.PrefillBestEffort {
