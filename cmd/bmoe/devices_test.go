@@ -157,8 +157,8 @@ func TestADeviceThatIsLostInAPromptIsSaid(t *testing.T) {
 			go func() { _, _ = io.Copy(c, s) }()
 			_, _ = io.CopyN(s, c, 1<<20)
 		})
-		args := []string{"run", "-m", model, "-t", "1", "-c", "1024", "-p", strings.Repeat("the small red fox ran ", 40), "-n", "2", "--no-record", "--no-repack",
-			"--moe-stream", "--cache-mb", "8", "--rpc", at, "--prefill-device", "RPC0", "--no-prefill-verify"}
+		args := strings.Fields("run -t 1 -c 1024 -n 2 --no-record --no-repack --moe-stream --cache-mb 8 --prefill-device RPC0 --no-prefill-verify")
+		args = append(args, "-m", model, "--rpc", at, "-p", strings.Repeat("the small red fox ran ", 40))
 		code, want := exitFailure, "bmoe: device RPC0: the RPC server "+at+" was lost"
 		if effort {
 			args, code, want = append(args, "--prefill-best-effort"), exitOK, "the host computed a prompt in the device's place: device RPC0: the RPC server "+at+" was lost"

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -49,10 +48,10 @@ func checkServers(text string) (ok bool, want string) {
 	return true, ""
 }
 
-// bracketed reports whether a host is an IPv6 address in brackets.
+// bracketed reports whether a host has the form of an IPv6 address in brackets.
 func bracketed(host string) bool {
 	inside, ok := strings.CutPrefix(host, "[")
 	inside, closed := strings.CutSuffix(inside, "]")
-	a, err := netip.ParseAddr(inside)
-	return ok && closed && err == nil && a.Is6()
+	address, _, _ := strings.Cut(inside, "%") // a zone is a name of this machine's
+	return ok && closed && strings.Count(address, ":") > 1 && strings.Trim(address, "0123456789abcdef:.") == ""
 }
