@@ -68,3 +68,14 @@ func TestPrefillDeviceIsArmedOrRefusedWithItsReason(t *testing.T) {
 		})
 	}
 }
+
+// The line about a device that is left out says where it is, in one sentence.
+func TestAnUnusableDeviceIsNamedWithItsServer(t *testing.T) {
+	c := readCase(t, filepath.Join("testdata", "plans", "worked-laptop-gpu.txt"))
+	d := &c.profile.Devices[0]
+	d.Description, d.Usable = "there:50052", MeasuredFact(false, 0, "it takes connections and did not answer")
+	line := decision(planOf(t, c), "device")
+	if line.Brief != "Device GPU0 (there:50052) is unusable and kept out of the run." || !strings.Contains(line.Reason, "UNUSABLE, it takes connections and did not answer;") {
+		t.Errorf("%+v", line)
+	}
+}
