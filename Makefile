@@ -29,6 +29,7 @@ setup: ## fetch llama.cpp into the cache, put its libraries into ./lib
 
 build: setup ## build bin/bmoe
 	@mkdir -p bin
+	@[ -e bin/bmoe ] || echo "the first build compiles SQLite and the bindings too: some minutes"
 	go build $(GOFLAGS_BUILD) -o bin/bmoe ./cmd/bmoe
 
 test: build rpc ## vet and test everything, the documents too

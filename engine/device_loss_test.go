@@ -157,6 +157,31 @@ func TestNoRoomOnTheDeviceAtItsTurn(t *testing.T) {
 	}
 }
 
+// A server that is reached by an IPv6 address is one like any other.
+func TestServerOnIPv6(t *testing.T) {
+	srv := rpctest.Start(t)
+	at := rpctest.Relay(t, srv.At)
+	s, model := openDevice(t, &rpctest.Server{At: at}, func(*config.Config) {})
+	r, err := s.Generate(t.Context(), Request{Text: words(60), Predict: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := baseConfig(model)
+	base.UBatchSize = 128
+	if want := generate(t, base, words(60), 4); r.LogitsHash != want.hash || s.Counters().BytesToDevice == 0 {
+		t.Errorf("%s: hash %s, the host's %s; %d bytes to the device", at, r.LogitsHash, want.hash, s.Counters().BytesToDevice)
+	}
+}
+
+func TestNoRoomForAPromptNamesTheServer(t *testing.T) {
+	srv := rpctest.Start(t)
+	cfg := deviceConfig(t, makeModel(t, "qwen3moe-q8_0", tiny("qwen3moe", "q8_0")), srv)
+	cfg.PrefillVerify, cfg.RPCMB = true, 1
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "["+srv.At+"]") || !strings.Contains(err.Error(), "raise --rpc-mb") {
+		t.Errorf("error %v, want the server's address and what to do", err)
+	}
+}
+
 func TestServerThatIsNotThere(t *testing.T) {
 	srv := rpctest.Start(t)
 	srv.Kill()

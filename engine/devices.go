@@ -26,11 +26,19 @@ type prefillDevice struct {
 // noDevice are the ways to say that the host computes prompts.
 func noDevice(name string) bool { return name == "" || strings.EqualFold(name, "none") }
 
+// connect reaches the servers of --rpc, once: one that hangs is not waited for
+// again for every device that is looked up.
+func (s *Session) connect(ctx context.Context) []*rpcdev.Server {
+	if s.servers == nil {
+		s.servers = rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
+	}
+	return s.servers
+}
+
 // deviceNamed finds a device. RPC servers' devices are counted in the order of
 // --rpc, whatever else this process has registered.
 func (s *Session) deviceNamed(ctx context.Context, name string) (llama.Device, *rpclink.Link, error) {
-	list := rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20)
-	dev, link, known, err := rpcdev.Find(list, name)
+	dev, link, known, err := rpcdev.Find(s.connect(ctx), name)
 	if link != nil || err != nil {
 		return dev, link, err
 	}
@@ -99,7 +107,7 @@ func (s *Session) withDevice(ctx context.Context, open func() error) error {
 		if err == nil || dev == nil {
 			return err
 		}
-		err = fmt.Errorf("--prefill-device %s: %w", dev.name, err)
+		err = fmt.Errorf("--prefill-device %s: %w", dev.name, dev.explain(err))
 	}
 	if !s.cfg.PrefillBestEffort || ctx.Err() != nil {
 		return err
@@ -172,7 +180,7 @@ func (d *prefillDevice) lost() error {
 func (s *Session) deviceFailed(failed error) (retry bool, err error) {
 	d := s.device
 	lost := d.lost()
-	if lost != nil {
+	if failed = d.explain(failed); lost != nil {
 		failed = fmt.Errorf("device %s: %w", d.name, lost)
 	}
 	if !s.cfg.PrefillBestEffort {

@@ -33,6 +33,7 @@ type Session struct {
 	repack  *repacker
 	device  *prefillDevice
 	placed  *placement
+	servers []*rpcdev.Server // of --rpc, once they were connected
 	tap     *tap
 	log     *routeLog
 	loadS   float64
@@ -80,7 +81,7 @@ func Open(ctx context.Context, cfg config.Config) (_ *Session, err error) {
 	} else if _, err = s.armDevice(ctx); err == nil {
 		err = s.openResident()
 	}
-	if err != nil {
+	if err = s.placed.explain(err); err != nil {
 		return nil, err
 	}
 	s.loadS = time.Since(began).Seconds()

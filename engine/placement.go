@@ -99,7 +99,7 @@ func (p *placement) readSplit(ctx context.Context, s *Session) error {
 // all takes every device the run may use: the servers of --rpc first, as
 // llama.cpp does.
 func (p *placement) all(ctx context.Context, s *Session) error {
-	for _, srv := range rpcdev.Connect(ctx, s.cfg.RPC, int64(s.cfg.RPCMB)<<20) {
+	for _, srv := range s.connect(ctx) {
 		if srv.Err != nil {
 			return srv.Err
 		}

@@ -97,8 +97,8 @@ func TestPlacementLargerThanTheDevice(t *testing.T) {
 	srv := rpctest.Start(t)
 	cfg := baseConfig(splitModel(t))
 	cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers, cfg.RPCMB = true, 8, srv.At, 3, 1
-	if _, err := Open(t.Context(), cfg); err == nil {
-		t.Error("20 MB of layers were put on a device of 1 MiB")
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), srv.At) || !strings.Contains(err.Error(), "place fewer (--gpu-layers") {
+		t.Errorf("20 MB of layers were put on a device of 1 MiB: %v; want the server's address and what to do", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bmoe/bmoe/engine/device"
+	"github.com/bmoe/bmoe/planner/config"
 )
 
 const (
@@ -67,11 +68,11 @@ func (s *Session) checkDevice(ctx context.Context) error {
 	if float64(agree) < verifyShare*float64(len(host)) {
 		return fmt.Errorf("it computes something else than the host: %d of %d next tokens agree, %.0f %% must (--no-prefill-verify skips this check)", agree, len(host), 100*verifyShare)
 	}
-	if nmse > device.MaxNMSE {
+	if nmse > config.MaxNMSE {
 		if s.cfg.PrefillBestEffort {
-			return fmt.Errorf("its logits differ from the host's by an NMSE of %.2g, %.2g is allowed; --prefill-device %s without --prefill-best-effort uses it all the same", nmse, device.MaxNMSE, s.device.name)
+			return fmt.Errorf("its logits differ from the host's by an NMSE of %.2g, %.2g is allowed; --prefill-device %s without --prefill-best-effort uses it all the same", nmse, config.MaxNMSE, s.device.name)
 		}
-		s.notes = append(s.notes, fmt.Sprintf("device %s is used because it was asked for: its logits differ from the host's by more than %.2g, and text may; --prefill-device none gives the host's", s.device.name, device.MaxNMSE))
+		s.notes = append(s.notes, fmt.Sprintf("device %s is used because it was asked for: its logits differ from the host's by more than %.2g, and text may; --prefill-device none gives the host's", s.device.name, config.MaxNMSE))
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type Limits struct {
 	HoldableBytes int64 // room for an expert cache; 0 unknown
 	RoutedBytes   int64 // all routed experts
 	TokenCycle    int64 // expert bytes of one token
+	Devices       []string
 }
 
 // lever is what the harness knows of a knob beside the knob table.
@@ -100,9 +101,12 @@ var levers = map[string]lever{
 	},
 	"prefill-device": {
 		counters: []counter{{"bytes_to_device", func(c *counters.Counters) int64 { return c.BytesToDevice }}},
-		bits:     true, streams: true, values: list(),
+		bits:     true, streams: true, values: devices,
 	},
 }
+
+// devices are the host and each device there is beside it.
+func devices(l Limits) []string { return append([]string{"none"}, l.Devices...) }
 
 // threadCounts are powers of two up to the machine's threads, and that number.
 func threadCounts(l Limits) []string {

@@ -122,6 +122,8 @@ func TestDefaultValuesFollowTheMachine(t *testing.T) {
 	}{
 		{"threads", Limits{Threads: 2}, []string{"1", "2"}},
 		{"threads", Limits{Threads: 6}, []string{"1", "2", "4", "6"}},
+		{"prefill-device", Limits{}, []string{"none"}},
+		{"prefill-device", Limits{Devices: []string{"RPC0", "Vulkan0"}}, []string{"none", "RPC0", "Vulkan0"}},
 		{"cache-mb", Limits{RoutedBytes: 8 * gib, TokenCycle: gib / 4}, []string{"1024", "2048", "4096"}},
 		{"cache-mb", Limits{RoutedBytes: 8 * gib, TokenCycle: gib / 4, HoldableBytes: 3 * gib}, []string{"1024", "2048", "3072"}},
 		{"cache-mb", Limits{RoutedBytes: 8 * gib, TokenCycle: 3 * gib, HoldableBytes: 16 * gib}, []string{"3072", "4096"}},

@@ -17,6 +17,7 @@ func (st *planning) chooseDense() {
 	if !st.stream {
 		return
 	}
+	defer st.chargeCopy()
 	st.dense.held = st.m.dense
 	if st.pinned("dense-weights") {
 		st.disabled("dense-policy", "dense-weights")

@@ -26,7 +26,11 @@ func (st *planning) listDevices() {
 
 func (st *planning) listDevice(d *Device) {
 	if Ask(d.Usable) == No {
-		st.note("device", d.Name, Measured, "Device "+d.Name+" is unusable and kept out of the run.",
+		which := d.Name
+		if d.Description != "" { // of an RPC server's: where that is
+			which += " (" + d.Description + ")"
+		}
+		st.note("device", d.Name, Measured, "Device "+which+" is unusable and kept out of the run.",
 			"device "+d.Name+": UNUSABLE, "+d.Usable.Reason+"; what ended its probe would end the load the same way")
 		return
 	}

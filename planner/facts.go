@@ -79,6 +79,7 @@ func (m *ModelFacts) entries() []entry {
 		{"model.layer-experts", bytesUnit, &m.LayerExperts},
 		{"model.layer-other", bytesUnit, &m.LayerOther},
 		{"model.tied-head", "", &m.TiedHead},
+		{"model.head-table", bytesUnit, &m.HeadTable},
 		{"model.mtp-used", "", &m.MTPUsed},
 		{"model.k-elems", "numbers/token", &m.KElems},
 		{"model.v-elems", "numbers/token", &m.VElems},

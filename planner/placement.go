@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -24,22 +25,27 @@ func (st *planning) applyPlacement() {
 	if Ask(pl.Asked) != Yes || !ok || len(shares) == 0 || pl.GPULayers.Or(0) == 0 {
 		return
 	}
-	why := st.placementRefusal(shares)
+	why, brief := st.placementRefusal(shares), ""
 	if n, ok := pl.HostExperts.Get(); why == "" && ok && n == 0 && st.m.moe && st.pinned("moe-stream") && st.cfg.MoeStream {
 		why = "it leaves no experts on the host, and " + flagOf("moe-stream") + " asks to stream some"
+		brief = "it leaves no experts on the host, and the caller asks to stream some"
 	}
 	left := st.placedBuffers()
 	if host := left.held(); why == "" && st.hold.known && host > st.hold.usable {
 		why = fmt.Sprintf("the %s of context and buffers that it leaves to the host exceed the %s that may be held", size(host), size(st.hold.usable))
 	}
 	if why != "" {
-		st.note("placement-declined", sharesText(shares), Derived,
-			"The placement on devices is not used: "+strings.ReplaceAll(why, flagOf("moe-stream")+" asks", "the caller asks")+".",
-			fmt.Sprintf("the capacity fitter placed %d layers (%s), and %s; its placement is quoted and not applied", pl.GPULayers.Value, sharesText(shares), why))
+		st.declinePlacement(shares, why, cmp.Or(brief, why))
 		return
 	}
 	st.placed = true
 	st.adoptPlacement(shares)
+}
+
+func (st *planning) declinePlacement(shares []DeviceShare, why, brief string) {
+	st.note("placement-declined", sharesText(shares), Derived,
+		"The placement on devices is not used: "+brief+".",
+		fmt.Sprintf("the capacity fitter placed %d layers (%s), and %s; its placement is quoted and not applied", st.p.Placement.GPULayers.Value, sharesText(shares), why))
 }
 
 // placementRefusal says why a placement cannot be trusted, or "".

@@ -68,7 +68,7 @@ func DefaultPolicy() Policy {
 		LockMargin:   0.05,
 		FitsAirRatio: 0.25, CacheMinBytes: 256 << 20, LaneTolerance: 0.05, SpreadWide: 0.15,
 		ComputeShareMax: 0.10, UBatchMin: 128, UBatchDefault: config.DefaultUBatch,
-		MinBackendWin: 1.25, NMSEMax: 5e-4,
+		MinBackendWin: 1.25, NMSEMax: config.MaxNMSE,
 		HitSlope: 1, HitTypical: 5, HitMost: 14, MinSpread: 0.05, PriorRuns: 3,
 	}
 }

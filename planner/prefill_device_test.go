@@ -18,8 +18,8 @@ func TestPrefillDeviceIsArmedOrRefusedWithItsReason(t *testing.T) {
 	}{
 		{"wins and fits", func(*Profile, *Device, Pins) {}, ""},
 		{"its probe died", func(_ *Profile, d *Device, _ Pins) {
-			d.Usable = MeasuredFact(false, 0, "UNUSABLE: its probe ended the process that ran it (signal 11)")
-		}, "signal 11"},
+			d.Usable = MeasuredFact(false, 0, "its probe ended the process that ran it (signal 11)")
+		}, "unusable, its probe ended the process that ran it (signal 11)"},
 		{"a type it does not run", func(_ *Profile, d *Device, _ Pins) { d.RunsExpertOp = no }, "does not run this model's expert types"},
 		{"not measured wide", func(_ *Profile, d *Device, _ Pins) { d.Wide = UnknownFact[float64]("", "") }, "not measured 128 tokens wide"},
 		{"zero is unmeasured", func(_ *Profile, d *Device, _ Pins) { d.Wide = MeasuredFact(0.0, 0, "") }, "not measured 128 tokens wide"},
@@ -66,5 +66,16 @@ func TestPrefillDeviceIsArmedOrRefusedWithItsReason(t *testing.T) {
 				t.Errorf("best effort is %v", plan.Config.PrefillBestEffort)
 			}
 		})
+	}
+}
+
+// The line about a device that is left out says where it is, in one sentence.
+func TestAnUnusableDeviceIsNamedWithItsServer(t *testing.T) {
+	c := readCase(t, filepath.Join("testdata", "plans", "worked-laptop-gpu.txt"))
+	d := &c.profile.Devices[0]
+	d.Description, d.Usable = "there:50052", MeasuredFact(false, 0, "it takes connections and did not answer")
+	line := decision(planOf(t, c), "device")
+	if line.Brief != "Device GPU0 (there:50052) is unusable and kept out of the run." || !strings.Contains(line.Reason, "UNUSABLE, it takes connections and did not answer;") {
+		t.Errorf("%+v", line)
 	}
 }

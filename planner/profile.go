@@ -40,8 +40,9 @@ type ModelFacts struct {
 	LayerExperts Fact[int64]        `json:"layer_experts"`
 	LayerOther   Fact[int64]        `json:"layer_other"`
 
-	TiedHead Flag `json:"tied_head"`
-	MTPUsed  Flag `json:"mtp_used"` // multi-token-prediction blocks are run
+	TiedHead  Flag        `json:"tied_head"`
+	HeadTable Fact[int64] `json:"head_table"` // the embedding table's bytes, where it is also the head
+	MTPUsed   Flag        `json:"mtp_used"`   // multi-token-prediction blocks are run
 
 	KElems Fact[int64] `json:"k_elems"` // numbers one token adds to the K cache, over all layers
 	VElems Fact[int64] `json:"v_elems"`

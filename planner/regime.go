@@ -99,7 +99,7 @@ func (st *planning) defaultWidth() {
 	}
 	st.decide("ubatch", itoa(int64(st.def.UBatchSize)), Decision{
 		Provenance: Derived, Topic: "ubatch",
-		Brief:  fmt.Sprintf("%d tokens per pass, the default: without streaming a wider pass saves no reads.", st.width()),
+		Brief:  fmt.Sprintf("%d tokens per pass, the default: without streaming a wider pass saves no reads.", min(st.pol.UBatchDefault, int64(st.cfg.CtxSize))),
 		Reason: "nothing is streamed, so a narrow graph reads no expert twice and llama.cpp's own width stands",
 	})
 }

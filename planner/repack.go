@@ -23,9 +23,19 @@ func (st *planning) chooseRepack() {
 		})
 		return
 	}
+	extra := st.streamedCopy()
+	cache, why := st.cacheBesideCopy(extra)
+	if why != "" {
+		st.decide("repack", "off", Decision{
+			Provenance: Derived, Topic: "repack-no-room",
+			Brief:  "Weights keep the file's layout: " + why + ".",
+			Reason: "a repacked weight is a copy in memory of our own; " + why + " beside what else is held",
+		})
+		return
+	}
 	miss := 1 - st.creditedHits(st.cache.bytes)
 	off := st.streamTerms(miss, plain, false)
-	on := st.streamTerms(miss, packed, true)
+	on := st.streamTerms(1-st.creditedHits(cache), packed, true)
 	if !off.known || !on.known {
 		st.keep("repack", Decision{
 			Provenance: Unprobed, Topic: "repack",
@@ -41,13 +51,18 @@ func (st *planning) chooseRepack() {
 	if on.total() < off.total() {
 		choice = "on"
 		d.Brief = fmt.Sprintf("Weights are laid out anew for this CPU: a token takes %s so, %s otherwise.", seconds(on.total()), seconds(off.total()))
+		st.takeCopy(extra, cache)
 	}
 	st.decide("repack", choice, d)
 }
 
 // residentRepack keeps llama.cpp's own choice, which is to repack, unless the
-// probe saw it lose.
+// copies do not fit or the probe saw it lose.
 func (st *planning) residentRepack(plain, packed float64, known bool) {
+	if !st.copiesFit() {
+		st.keepLayout()
+		return
+	}
 	if !known || packed >= plain || st.plan.Regime == RegimeUnknown || st.plan.Regime == RegimeDense {
 		return
 	}

@@ -34,6 +34,9 @@ func (st *planning) asMapped() terms {
 	trial := *st
 	if !st.pinned("repack") {
 		trial.cfg.Repack = st.def.Repack
+		if !st.copiesFit() {
+			trial.cfg.Repack = "off"
+		}
 	}
 	return trial.mappedTerms()
 }

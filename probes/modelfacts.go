@@ -11,8 +11,11 @@ import (
 	"github.com/bmoe/bmoe/planner"
 )
 
+// headTensor is the head of a model that has none of its own.
+const headTensor = "token_embd.weight"
+
 // rowTables are read one row a token, unless one of them is the output head.
-var rowTables = []string{"token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"}
+var rowTables = []string{headTensor, "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"}
 
 // ModelFacts derives every model fact from the file's layout; no tensor data
 // is read and nothing is loaded.
@@ -45,6 +48,7 @@ func modelFacts(m *model.Model) planner.ModelFacts {
 	f.LayerExperts = planner.DerivedFact(largest(layers.experts), "routed experts of the largest layer")
 	f.LayerOther = planner.DerivedFact(largest(layers.other), "other weights of the largest layer")
 	f.TiedHead = planner.DerivedFact(m.TiedHead, "whether the embedding table is also the output head")
+	f.HeadTable = planner.DerivedFact(headTable(m), "the embedding table's bytes, where it is also the output head")
 	f.MTPUsed = planner.DerivedFact(false, "multi-token-prediction blocks are never run here")
 	f.KElems, f.VElems = cacheElems(m)
 	f.ExpertFile = planner.DerivedFact(filepath.Base(storageTarget(m).path), "the file that holds most expert bytes")
@@ -72,7 +76,7 @@ func layersOf(m *model.Model) perLayer {
 func denseSplit(m *model.Model) (read, row int64) {
 	for i := range m.Dense {
 		t := &m.Dense[i]
-		isHead := m.TiedHead && t.Name == "token_embd.weight"
+		isHead := m.TiedHead && t.Name == headTensor
 		if slices.Contains(rowTables, t.Name) && !isHead {
 			row += t.Bytes
 			continue
@@ -80,6 +84,14 @@ func denseSplit(m *model.Model) (read, row int64) {
 		read += t.Bytes
 	}
 	return read, row
+}
+
+// headTable is the size of an embedding table that is also the head.
+func headTable(m *model.Model) int64 {
+	if i := slices.IndexFunc(m.Dense, func(t model.Tensor) bool { return t.Name == headTensor }); m.TiedHead && i >= 0 {
+		return m.Dense[i].Bytes
+	}
+	return 0
 }
 
 func sliceClasses(m *model.Model) []planner.SliceClass {
@@ -162,7 +174,7 @@ func stampModel(f *planner.ModelFacts, cost float64, at string) {
 	f.Arch = f.Arch.Timed(cost, at)
 	for _, x := range []*planner.Fact[int64]{
 		&f.Layers, &f.MoeLayers, &f.Experts, &f.ExpertsUsed, &f.TrainCtx, &f.FileBytes, &f.RoutedBytes, &f.TokenCycle,
-		&f.DenseRead, &f.DenseRow, &f.DenseIdle, &f.LayerExperts, &f.LayerOther, &f.KElems, &f.VElems,
+		&f.DenseRead, &f.DenseRow, &f.DenseIdle, &f.LayerExperts, &f.LayerOther, &f.HeadTable, &f.KElems, &f.VElems,
 	} {
 		*x = x.Timed(0, at)
 	}

@@ -44,6 +44,9 @@ func TestModelFacts(t *testing.T) {
 			if (f.DenseIdle.Value > 0) != tt.idle {
 				t.Errorf("idle = %d", f.DenseIdle.Value)
 			}
+			if table, ok := f.HeadTable.Get(); !ok || (table > 0) != tt.tied || table > f.DenseRead.Value {
+				t.Errorf("head table = %+v with a tied head: %v", f.HeadTable, tt.tied)
+			}
 			if (f.DenseRow.Value == 0) != tt.tied {
 				t.Errorf("row tables = %d with a tied head: %v", f.DenseRow.Value, tt.tied)
 			}

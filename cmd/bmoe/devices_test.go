@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,6 +139,33 @@ func TestDeviceErrorsSayWhatToType(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), tt.args, nil, &out, &errs); code != tt.code || !strings.Contains(errs.String(), tt.want) {
 			t.Errorf("%v: exit %d, %q; want %d with %q", tt.args, code, errs.String(), tt.code, tt.want)
+		}
+	}
+}
+
+// What happens to a device in the middle of a prompt is said, on the terminal
+// and in the document: the host took over, or why the run ended.
+func TestADeviceThatIsLostInAPromptIsSaid(t *testing.T) {
+	model, real := planFixture(t), rpctest.Start(t).At
+	for _, effort := range []bool{true, false} {
+		at := rpctest.Listen(t, func(c net.Conn) { // a server that goes after a megabyte
+			s, err := net.Dial("tcp", real)
+			if err != nil {
+				return
+			}
+			defer s.Close()
+			go func() { _, _ = io.Copy(c, s) }()
+			_, _ = io.CopyN(s, c, 1<<20)
+		})
+		args := strings.Fields("run -t 1 -c 1024 -n 2 --no-record --no-repack --moe-stream --cache-mb 8 --prefill-device RPC0 --no-prefill-verify")
+		args = append(args, "-m", model, "--rpc", at, "-p", strings.Repeat("the small red fox ran ", 40))
+		code, want := exitFailure, "bmoe: device RPC0: the RPC server "+at+" was lost"
+		if effort {
+			args, code, want = append(args, "--prefill-best-effort"), exitOK, "the host computed a prompt in the device's place: device RPC0: the RPC server "+at+" was lost"
+		}
+		var out, errs bytes.Buffer
+		if got := Run(t.Context(), args, nil, &out, &errs); got != code || !strings.Contains(errs.String(), want) {
+			t.Errorf("best effort %v: exit %d, %s; want %d and %q", effort, got, errs.String(), code, want)
 		}
 	}
 }

@@ -114,7 +114,9 @@ func (a *app) probeOptions(f probeFlags) probes.Options {
 		if f.here {
 			ask = nil
 		}
-		opts.Engine = backends.New(ask)
+		e := backends.New(ask)
+		e.Greet = f.limit
+		opts.Engine = e
 	}
 	return opts
 }

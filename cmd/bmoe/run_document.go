@@ -18,6 +18,7 @@ import (
 type document struct {
 	run    record.Run
 	before counters.Counters // when the first turn began
+	noted  int               // notes of the session that are among the warnings
 
 	routing *trace.Trace // what the routers picked; nil of a resident model
 }
@@ -90,9 +91,16 @@ func (d *document) start(ctx context.Context, r *runner) {
 func (d *document) opened(s *engine.Session) {
 	d.run.Config = s.Config()
 	d.run.Build = probes.WithEngine(probes.Build(), engine.Release, engine.CPUModule())
-	d.run.Warnings = append(d.run.Warnings, s.Notes()...)
+	d.notes(s)
 	d.run.Measured.LoadS = s.LoadSeconds()
 	d.before = s.Counters()
+}
+
+// notes takes over what the session said since it was last asked.
+func (d *document) notes(s *engine.Session) {
+	all := s.Notes()
+	d.run.Warnings = append(d.run.Warnings, all[d.noted:]...)
+	d.noted = len(all)
 }
 
 // turn adds one turn's result.
@@ -115,6 +123,7 @@ func (d *document) turn(res *engine.Result) {
 
 // measured derives the run's figures from its samples and counters.
 func (d *document) measured(s *engine.Session) {
+	d.notes(s)
 	c := s.Counters()
 	d.run.Stats = c
 	if p := d.run.Plan; p != nil && p.Placement != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmoe/bmoe/engine/device"
 	"github.com/bmoe/bmoe/experiments"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
@@ -26,7 +27,7 @@ const sweepTokens = 64
 func defaultQuestion(cfg *config.Config, pins planner.Pins, lever, metric string) {
 	if cfg.Prompt == "" && cfg.File == "" {
 		cfg.Prompt = sweepPrompt
-		if lever == "ubatch" || lever == "prefill-slots" || metric == experiments.MetricPrefill {
+		if lever == "ubatch" || lever == "prefill-slots" || lever == "prefill-device" || metric == experiments.MetricPrefill {
 			cfg.Prompt = strings.Repeat(sweepPrompt, 8) // wider than a graph
 		}
 	}
@@ -300,11 +301,15 @@ func (s *sweeper) planArms(k *asked) error {
 // values are those given, or the lever's own list for this machine.
 func (s *sweeper) values(k *asked) ([]string, error) {
 	limits := experiments.Limits{Threads: k.q.Machine.Threads, RoutedBytes: k.q.Model.RoutedBytes, TokenCycle: k.q.Model.TokenCycle}
-	limits.HoldableBytes = s.holdable()
+	limits.HoldableBytes, limits.Devices = s.holdable(), k.devices()
 	if s.flags.values == "" {
 		values := experiments.DefaultValues(k.q.Lever, limits)
 		if len(values) < 2 {
-			return nil, usageError{fmt.Errorf("--lever %s has no two values of its own that fit here", k.q.Lever), "give --values LIST"}
+			hint := "give --values LIST"
+			if k.q.Lever == "prefill-device" {
+				hint = "name RPC servers with --rpc, let --auto look for devices, or give --values none,NAME"
+			}
+			return nil, usageError{fmt.Errorf("--lever %s has no two values of its own that fit here", k.q.Lever), hint}
 		}
 		return values, nil
 	}
@@ -320,6 +325,22 @@ func (s *sweeper) values(k *asked) ([]string, error) {
 		values = append([]string{own}, values...)
 	}
 	return values, s.withinLedger(k, values, limits.HoldableBytes)
+}
+
+// devices are those a plan's probe could use; without one, the RPC servers'.
+func (k *asked) devices() (names []string) {
+	if k.plan == nil {
+		for range config.Servers(k.base.RPC) {
+			names = append(names, device.RPCName(len(names)))
+		}
+		return names
+	}
+	for i := range k.profile.Devices {
+		if d := &k.profile.Devices[i]; planner.Ask(d.Usable) == planner.Yes {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // holdable is the room for what a run holds, 0 when unknown. A run that is

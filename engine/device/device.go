@@ -109,7 +109,9 @@ func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
 		return nil, fmt.Errorf("no device is called %q", name)
 	}
 	r.Info = infos[i]
-	r.RunsAll = runsAll(name, append([]Shape{s.Shape}, s.Classes...))
+	r.RunsAll = every(append([]Shape{s.Shape}, s.Classes...), func(x Shape, tokens int) (bool, error) {
+		return x.matmul(x.Experts, 1).Runs(name, tokens)
+	})
 	if r.Info.Kind == CPU {
 		r.Against = "plain floats"
 		return r, measureHost(ctx, r, s)
@@ -122,10 +124,11 @@ func Measure(ctx context.Context, name string, s Spec) (*Report, error) {
 	return r, measureDevice(ctx, r, infos[host].Name, s)
 }
 
-func runsAll(name string, shapes []Shape) bool {
+// every reports whether each shape runs at both widths.
+func every(shapes []Shape, runs func(x Shape, tokens int) (bool, error)) bool {
 	for _, x := range shapes {
 		for _, tokens := range []int{1, WideTokens} {
-			if ok, err := x.matmul(x.Experts, 1).Runs(name, tokens); err != nil || !ok {
+			if ok, err := runs(x, tokens); err != nil || !ok {
 				return false
 			}
 		}

@@ -251,10 +251,6 @@ func medianOfThirds(times []float64) (median, spread float64) {
 	return mid[1], (mid[2] - mid[0]) / mid[1]
 }
 
-// MaxNMSE is the error up to which a result counts as the same answer: what
-// llama.cpp's own backend tests allow.
-const MaxNMSE = 5e-4
-
 // NMSE is the normalised mean squared error of got against want, as
 // llama.cpp's own backend tests compute it. It is 1 or more for nonsense, and
 // infinite for what is no number.

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"time"
 
 	"github.com/bmoe/bmoe/engine/internal/llama"
 	"github.com/bmoe/bmoe/engine/internal/rpcdev"
@@ -11,8 +12,17 @@ import (
 // RPC is the backend of devices that llama.cpp's RPC servers lend.
 const RPC = "RPC"
 
+// GreetTime is how long a run waits for an RPC server to say that it is one.
+const GreetTime = rpclink.GreetTime
+
 // RPCName is what the n-th device of a --rpc list is called.
 func RPCName(n int) string { return rpcdev.Name(n) }
+
+// Greet asks RPC servers whether they answer, all at once, and says for each
+// why not. It touches no driver.
+func Greet(ctx context.Context, servers []string, limit time.Duration) []error {
+	return rpcdev.Greet(ctx, servers, limit)
+}
 
 // Remote is a device of an RPC server.
 type Remote struct {

@@ -3,6 +3,7 @@
 package rpctest
 
 import (
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -75,10 +76,33 @@ func FreeAddr(t testing.TB) string {
 }
 
 // Listen serves each connection with f, closes it after, and returns the
-// address.
-func Listen(t testing.TB, f func(net.Conn)) string {
+// address, which is on the loopback of IPv4.
+func Listen(t testing.TB, f func(net.Conn)) string { return ListenOn(t, "127.0.0.1:0", f) }
+
+// Hang listens, takes connections and never says anything, as a stopped server
+// does.
+func Hang(t testing.TB) string {
+	return Listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+}
+
+// Relay listens on a loopback address of IPv6 and passes on to a server, which
+// listens on IPv4 alone.
+func Relay(t testing.TB, server string) string {
+	return ListenOn(t, "[::1]:0", func(c net.Conn) {
+		s, err := net.Dial("tcp", server)
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		go func() { _, _ = io.Copy(c, s) }()
+		_, _ = io.Copy(s, c)
+	})
+}
+
+// ListenOn is [Listen] on an address.
+func ListenOn(t testing.TB, at string, f func(net.Conn)) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}

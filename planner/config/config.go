@@ -15,6 +15,10 @@ const Auto = -1
 // DefaultUBatch is llama.cpp's width of a prompt's graph, tokens.
 const DefaultUBatch = 512
 
+// MaxNMSE is the normalised mean squared error up to which a device's result
+// counts as the host's: what llama.cpp's own backend tests allow.
+const MaxNMSE = 5e-4
+
 // UBatch is the width of a prompt's graph, tokens, before the context bounds it.
 func (c *Config) UBatch() int {
 	if c.UBatchSize == 0 {

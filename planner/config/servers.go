@@ -31,13 +31,13 @@ func checkServers(text string) (ok bool, want string) {
 		if i <= 0 {
 			return false, form
 		}
-		if strings.Contains(at[:i], ":") && (!strings.HasPrefix(at, "[") || !strings.HasSuffix(at[:i], "]")) {
+		if strings.ContainsAny(at[:i], ":[]") && !bracketed(at[:i]) {
 			return false, form + ", an IPv6 address in brackets: [::1]:50052"
 		}
 		if port, err := strconv.Atoi(at[i+1:]); err != nil || port < 1 || port > 65535 {
 			return false, form
 		}
-		if at[:i] == "localhost" {
+		if at[:i] == "localhost" || at[:i] == "[::1]" {
 			at = "127.0.0.1" + at[i:]
 		}
 		if seen[at] {
@@ -46,4 +46,12 @@ func checkServers(text string) (ok bool, want string) {
 		seen[at] = true
 	}
 	return true, ""
+}
+
+// bracketed reports whether a host has the form of an IPv6 address in brackets.
+func bracketed(host string) bool {
+	inside, ok := strings.CutPrefix(host, "[")
+	inside, closed := strings.CutSuffix(inside, "]")
+	address, _, _ := strings.Cut(inside, "%") // a zone is a name of this machine's
+	return ok && closed && strings.Count(address, ":") > 1 && strings.Trim(address, "0123456789abcdef:.") == ""
 }

@@ -84,10 +84,22 @@ func TestServersAreAddressesNamedOnce(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"": true, "box:50052": true, "a:1, b:2": true, "a:1,a:2": true, "[::1]:50052": true,
 		"box": false, "box:": false, ":1": false, "box:port": false, "box:70000": false, "a:1,": false,
-		"a:1,A:1": false, "localhost:1,127.0.0.1:1": false,
+		"a:1,A:1": false, "localhost:1,127.0.0.1:1": false, "localhost:1,[::1]:1": false,
+		"[fe80::1%eth0]:1": true, "[2001:db8::5]:1,[2001:db8::6]:1": true, "[::1]:1,[::1]:2": true,
+		"::1:50052": false, "[::1]": false, "[::1:50052": false, "::1]:50052": false, "[box]:1": false, "[]:1": false, "[127.0.0.1]:1": false, "tcp://box:1": false,
 	} {
 		c := Default()
 		if err := p.Set(&c, text); (err == nil) != ok {
+			t.Errorf("--rpc %q: %v", text, err)
+		}
+	}
+}
+
+func TestAnIPv6AddressWithoutBracketsIsToldHowToSpellIt(t *testing.T) {
+	p, _ := Lookup("rpc")
+	c := Default()
+	for _, text := range []string{"::1:50052", "fe80::1:2", "a:1,2001:db8::5:50052"} {
+		if err := p.Set(&c, text); err == nil || !strings.Contains(err.Error(), "in brackets: [::1]:50052") {
 			t.Errorf("--rpc %q: %v", text, err)
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/bmoe/bmoe/engine/device"
 	"github.com/bmoe/bmoe/engine/model"
@@ -31,9 +33,13 @@ type answer struct {
 	Memory     *topology          `json:"memory,omitempty"`
 }
 
+// lastWords is how long a child whose parent is gone may take to end itself.
+const lastWords = time.Second
+
 // Child is a child's whole side: it measures the device called name for the
 // model of cfg and prints one line.
-// It ends when in closes, which is when its parent is gone.
+// It ends when in closes, which is when its parent is gone: in a moment by
+// itself, or at once where a driver holds it up.
 func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -41,6 +47,8 @@ func Child(ctx context.Context, cfg config.Config, name string, in io.Reader, ou
 		go func() {
 			_, _ = io.Copy(io.Discard, in)
 			cancel()
+			time.Sleep(lastWords)
+			os.Exit(1)
 		}()
 		if err := device.DieBySignal(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strings"
@@ -24,11 +25,26 @@ func (e *Engine) Devices(ctx context.Context, m *model.Model, cfg config.Config)
 			}
 		}
 	}
-	servers := 0
-	for _, at := range config.Servers(cfg.RPC) {
-		found := e.server(ctx, m, cfg, at, servers)
-		servers += len(found)
-		out = append(out, found...)
+	return append(out, e.remote(ctx, m, cfg)...)
+}
+
+// remote asks the RPC servers' devices. All servers are greeted first, at once:
+// one that does not answer is one device that cannot be used, and no child is
+// started to find that out again.
+func (e *Engine) remote(ctx context.Context, m *model.Model, cfg config.Config) (out []planner.Device) {
+	servers := config.Servers(cfg.RPC)
+	start := time.Now()
+	silent := device.Greet(ctx, servers, cmp.Or(e.Greet, device.GreetTime))
+	waited := time.Since(start)
+	for i, at := range servers {
+		if err := silent[i]; err == nil {
+			out = append(out, e.server(ctx, m, cfg, at, len(out))...)
+		} else if ctx.Err() == nil {
+			f := deviceFacts(device.Info{Name: device.RPCName(len(out)), Description: at}, nil, err)
+			f.Usable = planner.MeasuredFact(false, 0, err.Error()).Timed(waited.Seconds(), start.UTC().Format(time.RFC3339))
+			limitServer(&f, cfg, at)
+			out = append(out, f)
+		}
 	}
 	return out
 }
@@ -46,8 +62,7 @@ func (e *Engine) probe(ctx context.Context, m *model.Model, cfg config.Config, d
 }
 
 // server asks the devices of one RPC server, which a child that knows no other
-// server counts from zero; here they are counted on from first. A server that
-// does not answer is one device that cannot be used.
+// server counts from zero; here they are counted on from first.
 func (e *Engine) server(ctx context.Context, m *model.Model, cfg config.Config, at string, first int) []planner.Device {
 	var out []planner.Device
 	for n, total := 0, 1; n < total; n++ {

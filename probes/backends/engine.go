@@ -21,6 +21,9 @@ import (
 type Engine struct {
 	// Child starts this program again; nil measures in this process.
 	Child probes.Child
+	// Greet bounds how long an RPC server may take to say that it is one; 0: as
+	// long as a run waits.
+	Greet time.Duration
 
 	host  *answer
 	err   error

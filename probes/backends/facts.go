@@ -16,8 +16,8 @@ func rateFact(r *device.Rate, why, how string) planner.Fact[float64] {
 	if r == nil {
 		return planner.UnknownFact[float64](why, owedHost)
 	}
-	if !(r.NMSE <= device.MaxNMSE) {
-		return planner.UnknownFact[float64](fmt.Sprintf("its result is wrong (NMSE %.2g, allowed %.2g), so its rate is not looked at", r.NMSE, device.MaxNMSE), owedHost)
+	if !(r.NMSE <= config.MaxNMSE) {
+		return planner.UnknownFact[float64](fmt.Sprintf("its result is wrong (NMSE %.2g, allowed %.2g), so its rate is not looked at", r.NMSE, config.MaxNMSE), owedHost)
 	}
 	return planner.MeasuredFact(r.BytesPerS, r.Spread, fmt.Sprintf("%s; NMSE %.1g", how, r.NMSE))
 }
@@ -179,7 +179,7 @@ func unusable(f planner.Device, err error) planner.Device {
 		f.Usable = planner.UnknownFact[bool](err.Error(), "`bmoe probe --device "+f.Name+" -m MODEL`")
 		return f
 	}
-	f.Usable = planner.MeasuredFact(false, 0, "UNUSABLE: "+err.Error())
+	f.Usable = planner.MeasuredFact(false, 0, err.Error())
 	return f
 }
 
@@ -188,8 +188,8 @@ func agreement(r *device.Rate, why, against string) (planner.Flag, planner.Fact[
 	if r == nil {
 		return planner.UnknownFact[bool](why, owedHost), planner.UnknownFact[float64](why, owedHost)
 	}
-	how := fmt.Sprintf("NMSE %.2g against %s, %.2g allowed", r.NMSE, against, device.MaxNMSE)
-	return planner.MeasuredFact(r.NMSE <= device.MaxNMSE, 0, how), planner.MeasuredFact(r.NMSE, 0, how)
+	how := fmt.Sprintf("NMSE %.2g against %s, %.2g allowed", r.NMSE, against, config.MaxNMSE)
+	return planner.MeasuredFact(r.NMSE <= config.MaxNMSE, 0, how), planner.MeasuredFact(r.NMSE, 0, how)
 }
 
 // sizeFact is a device's memory; one that states no size states nothing.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -52,11 +54,22 @@ func between(t *testing.T, server string, f func(cmd byte, answer []byte) bool) 
 	})
 }
 
+// stops greets as a server does and answers nothing after.
+func stops(t *testing.T, server string) string {
+	return between(t, server, func(cmd byte, _ []byte) bool {
+		if cmd != hello && cmd != deviceCount {
+			<-t.Context().Done()
+		}
+		return true
+	})
+}
+
 // Commands of llama.cpp's RPC protocol.
 const (
-	bufferBase = 3
-	getTensor  = 8
-	hello      = 14
+	deviceCount = 15
+	bufferBase  = 3
+	getTensor   = 8
+	hello       = 14
 )
 
 // silent commands are not answered: free and clear a buffer are, a tensor that
@@ -85,7 +98,8 @@ func TestHostileServers(t *testing.T) {
 			return true
 		}), "version 7.0 of llama.cpp's RPC protocol, this build 6.0", time.Minute},
 		{"closes in the middle", between(t, real, func(cmd byte, _ []byte) bool { return cmd != getTensor }), "was lost", time.Minute},
-		{"accepts and says nothing", rpctest.Listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }), "did not answer in 3s", 3 * time.Second},
+		{"accepts and says nothing", rpctest.Hang(t), "did not answer in 3s: it hangs", 3 * time.Second},
+		{"greets and says nothing more", stops(t, rpctest.Start(t).At), "its probe did not answer in 3s", 3 * time.Second},
 		{"ends the probe's process", between(t, real, func(cmd byte, a []byte) bool {
 			if cmd == bufferBase {
 				clear(a)
@@ -98,7 +112,9 @@ func TestHostileServers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := config.Default()
 			cfg.Model, cfg.CtxSize, cfg.RPC, cfg.RPCMB = m.Path, 1024, tt.at, 64
-			d := New(child(t, "device", m.Path, tt.limit)).Devices(t.Context(), m, cfg)
+			e := New(child(t, "device", m.Path, tt.limit))
+			e.Greet = tt.limit
+			d := e.Devices(t.Context(), m, cfg)
 			if len(d) != 1 {
 				t.Fatalf("%d devices", len(d))
 			}
@@ -126,12 +142,53 @@ func TestDevicesAskedInThisProcess(t *testing.T) {
 	if len(d) != 3 {
 		t.Fatalf("%d devices", len(d))
 	}
-	for i, want := range []planner.Tri{planner.Yes, planner.DontKnow, planner.Yes} {
+	for i, want := range []planner.Tri{planner.Yes, planner.No, planner.Yes} {
 		if planner.Ask(d[i].Usable) != want || d[i].Name != device.RPCName(i) {
 			t.Errorf("%s: usable %+v, want %v", d[i].Name, d[i].Usable, want)
 		}
 		if want == planner.Yes && (len(d[i].Compute.Value) == 0 || !d[i].Wide.OK()) {
 			t.Errorf("%s: compute %+v, wide %+v", d[i].Name, d[i].Compute, d[i].Wide)
 		}
+	}
+}
+
+// A child does not outlive its parent, be its device one that hangs.
+func TestChildOfAHangingDeviceEndsWithItsParent(t *testing.T) {
+	m := tiny(t, nil)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hung := make(chan bool, 1)
+	at := between(t, rpctest.Start(t).At, func(cmd byte, _ []byte) bool {
+		if cmd != hello && cmd != deviceCount {
+			hung <- true
+			<-t.Context().Done()
+		}
+		return true
+	})
+	cfg := config.Default()
+	cfg.Model, cfg.CtxSize = m.Path, 1024
+	cmd := exec.Command(exe, args(cfg, "RPC0", at)...)
+	cmd.Env = append(os.Environ(), modeEnv+"=device", modelEnv+"="+m.Path)
+	parent, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-hung
+	_ = parent.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it ended as if it had answered")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it is still there")
+		_ = cmd.Process.Kill()
 	}
 }

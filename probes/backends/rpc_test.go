@@ -19,7 +19,7 @@ func TestARealDeviceAndADeadServer(t *testing.T) {
 	if len(devices) != 2 || devices[0].Name != "RPC0" || devices[1].Name != "RPC1" {
 		t.Fatalf("devices %+v, want RPC0 on the dead server and RPC1 on the living one", devices)
 	}
-	if planner.Ask(devices[0].Usable) != planner.No || !strings.Contains(devices[0].Usable.Reason, "UNUSABLE") {
+	if planner.Ask(devices[0].Usable) != planner.No || !strings.HasPrefix(devices[0].Usable.Reason, "--rpc "+dead) {
 		t.Errorf("the dead server's device: %+v", devices[0].Usable)
 	}
 	d := devices[1]
@@ -51,6 +51,32 @@ func TestLoopbackIsThisMachine(t *testing.T) {
 	} {
 		if here(at) != want {
 			t.Errorf("here(%q) = %v", at, !want)
+		}
+	}
+}
+
+// Three servers that hang cost one wait, and the fourth is measured.
+func TestHangingServersAreGreetedTogether(t *testing.T) {
+	m := tiny(t, nil)
+	cfg := config.Default()
+	cfg.Model, cfg.CtxSize, cfg.RPCMB = m.Path, 1024, 64
+	cfg.RPC = strings.Join([]string{rpctest.Hang(t), rpctest.Hang(t), rpctest.Start(t).At, rpctest.Hang(t)}, ",")
+	e := New(child(t, "device", m.Path, time.Minute))
+	e.Greet = time.Second
+	d := e.Devices(t.Context(), m, cfg)
+	if len(d) != 4 {
+		t.Fatalf("%d devices", len(d))
+	}
+	for i, at := range config.Servers(cfg.RPC) {
+		want := planner.No
+		if i == 2 {
+			want = planner.Yes
+		}
+		if planner.Ask(d[i].Usable) != want || d[i].Description != at || (want == planner.No && !strings.Contains(d[i].Usable.Reason, at)) {
+			t.Errorf("%s: usable %+v", d[i].Name, d[i].Usable)
+		}
+		if cost := d[i].Usable.CostS; want == planner.No && cost > 2 {
+			t.Errorf("%s: found out in %.1f s", d[i].Name, cost)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Private struct {
 	Arms       map[int]*PrivateKnobs `json:"arms,omitempty"`
 	Pins       map[string]string     `json:"pins,omitempty"`
 	Decisions  map[int]string        `json:"decisions,omitempty"` // values, by index
+	Said       map[int][2]string     `json:"said,omitempty"`      // briefs and reasons, by index
 	Reproduce  []string              `json:"reproduce,omitempty"`
 	Question   string                `json:"question,omitempty"`
 	Falsifier  string                `json:"falsifier,omitempty"`
@@ -71,6 +72,7 @@ func (p *PrivateKnobs) restore(c *config.Config) {
 // takePlan removes what is private from a plan; the caller's slices stay as
 // they are.
 func (p *Private) takePlan(plan *planner.Plan) {
+	scrub := scrubber(&plan.Config)
 	p.PlanConfig = takeKnobs(&plan.Config)
 	p.Reproduce, plan.Reproduce = plan.Reproduce, nil
 	plan.Decisions = slices.Clone(plan.Decisions)
@@ -82,6 +84,13 @@ func (p *Private) takePlan(plan *planner.Plan) {
 			p.Decisions[i] = d.Value
 			plan.Decisions[i].Value = ""
 		}
+		if brief, reason := scrub(d.Brief), scrub(d.Reason); brief != d.Brief || reason != d.Reason {
+			if p.Said == nil {
+				p.Said = map[int][2]string{}
+			}
+			p.Said[i] = [2]string{d.Brief, d.Reason}
+			plan.Decisions[i].Brief, plan.Decisions[i].Reason = brief, reason
+		}
 	}
 }
 
@@ -92,6 +101,11 @@ func (p *Private) RestorePlan(plan *planner.Plan) {
 	for i, v := range p.Decisions {
 		if i >= 0 && i < len(plan.Decisions) {
 			plan.Decisions[i].Value = v
+		}
+	}
+	for i, said := range p.Said {
+		if i >= 0 && i < len(plan.Decisions) {
+			plan.Decisions[i].Brief, plan.Decisions[i].Reason = said[0], said[1]
 		}
 	}
 }
@@ -127,6 +141,7 @@ func scrubber(c *config.Config) func(string) string {
 			known = append(known, dir)
 		}
 	}
+	known = append(known, config.Servers(c.RPC)...)
 	return func(text string) string {
 		for _, path := range known {
 			text = strings.ReplaceAll(text, path, "<path>")
@@ -259,13 +274,13 @@ var words = regexp.MustCompile("[^\\s\"'`,;()=<>]+")
 
 // pathLike is a word that is a path of its own (absolute, or relative to the
 // home or current folder), a relative path to a file with an extension, a drive
-// letter's, a user at a host, or a host with a port.
-var pathLike = regexp.MustCompile(`^(?:(?:~|\.{1,2})?/.+|[^/]+/.*\.[A-Za-z]\w{1,5}|[A-Za-z]:\\.+|[\w.+-]+@[\w.-]+|[\w-]*[A-Za-z][\w-]*(?:\.[\w-]+)*:\d{4,5})$`)
+// letter's, a user at a host, a host with a port, or an address.
+var pathLike = regexp.MustCompile(`^(?:(?:~|\.{1,2})?/.+|[^/]+/.*\.[A-Za-z]\w{1,5}|[A-Za-z]:\\.+|[\w.+-]+@[\w.-]+|[\w-]*[A-Za-z][\w-]*(?:\.[\w-]+)*:\d{4,5}|\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|\[[\w:.%]*:[\w:.%]*\](?::\d{1,5})?)$`)
 
 // Scrub replaces paths and host names inside a message by a placeholder.
 func Scrub(text string) string {
 	return words.ReplaceAllStringFunc(text, func(word string) string {
-		bare := strings.TrimRight(word, ":.")
+		bare := strings.TrimRight(word, ":.-")
 		if bare != "" && pathLike.MatchString(bare) {
 			return "<path>" + word[len(bare):]
 		}

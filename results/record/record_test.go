@@ -1,6 +1,8 @@
 package record
 
 import (
+	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -112,16 +114,18 @@ func TestRunIdentity(t *testing.T) {
 
 func TestScrub(t *testing.T) {
 	for in, want := range map[string]string{
-		"open /home/alice/m.gguf: no such file":   "open <path>: no such file",
-		"model ~/models/x.gguf is cut short":      "model <path> is cut short",
-		`bad C:\Users\bob\m.gguf here`:            "bad <path> here",
-		"reading './a b/c.gguf' failed":           "reading '<path> <path>' failed",
-		"no route to rpc.example.org:50052 now":   "no route to <path> now",
-		"alice@example.org said so":               "<path> said so",
-		"1.5 GB/s at 4 lanes, 3/4 of the cache":   "1.5 GB/s at 4 lanes, 3/4 of the cache",
-		"2026-03-01 12:00:00 cache of 64 MiB":     "2026-03-01 12:00:00 cache of 64 MiB",
-		"tokens/s fell, read/write mix, and/or":   "tokens/s fell, read/write mix, and/or",
-		"killed by signal 9 (memory limit 2 GiB)": "killed by signal 9 (memory limit 2 GiB)",
+		"open /home/alice/m.gguf: no such file":      "open <path>: no such file",
+		"model ~/models/x.gguf is cut short":         "model <path> is cut short",
+		`bad C:\Users\bob\m.gguf here`:               "bad <path> here",
+		"reading './a b/c.gguf' failed":              "reading '<path> <path>' failed",
+		"no route to rpc.example.org:50052 now":      "no route to <path> now",
+		"alice@example.org said so":                  "<path> said so",
+		"read tcp 10.0.0.7:41->[fe80::1%e0]:502: no": "read tcp <path>-><path>: no",
+		"at 192.168.1.4, build 0.4.0 of 1.2.3":       "at <path>, build 0.4.0 of 1.2.3",
+		"1.5 GB/s at 4 lanes, 3/4 of the cache":      "1.5 GB/s at 4 lanes, 3/4 of the cache",
+		"2026-03-01 12:00:00 cache of 64 MiB":        "2026-03-01 12:00:00 cache of 64 MiB",
+		"tokens/s fell, read/write mix, and/or":      "tokens/s fell, read/write mix, and/or",
+		"killed by signal 9 (memory limit 2 GiB)":    "killed by signal 9 (memory limit 2 GiB)",
 	} {
 		if got := Scrub(in); got != want {
 			t.Errorf("Scrub(%q)\n got %q\nwant %q", in, got, want)
@@ -176,16 +180,31 @@ func TestPrivatePartsAreNotInTheBody(t *testing.T) {
 	run := Run{Machine: Machine{Label: "secret-host"}, Stderr: "secret stderr", Text: "secret text", Error: "at /secret/path", Warnings: []string{"see /secret/w", "/secret/my model: slow", "the folder /secret/ is"}}
 	run.Config.File, run.Config.Model, run.Config.Prompt, run.Config.Stop = "/secret/my model", "/secret/model", "secret prompt", []string{"secret stop"}
 	run.Pins = planner.Pins{"model": "/secret/model", "io-threads": "4"}
-	run.Plan = &planner.Plan{Config: run.Config, Decisions: []planner.Decision{{Knob: "model", Value: "/secret/model"}}, Reproduce: []string{"/secret/model"}}
+	run.Config.RPC = "secret:7,[fe80::5ec2]:50052"
+	said := []planner.Decision{
+		{Knob: "model", Value: "/secret/model", Brief: "Kept as you set it: /secret/model."},
+		{Knob: "device", Value: "RPC0", Brief: "Device RPC0 is out.", Reason: "--rpc secret:7: no, nor [fe80::5ec2]:50052, at 10.0.0.7:7->10.0.0.8:50052"},
+	}
+	run.Plan = &planner.Plan{Config: run.Config, Decisions: said, Reproduce: []string{"/secret/model"}}
 	run.Model.Name = "/secret/dir/name.gguf"
 	p, err := Dissect(run, "", Slot{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []Part{p.Run, p.Machine, p.Build, p.Model, p.EnvBefore, p.EnvAfter, p.Config, p.Plan, p.Prediction} {
-		if strings.Contains(string(part.Body), "secret") {
-			t.Errorf("a public part holds a secret: %s", part.Body)
+		for _, secret := range []string{"secret", "fe80", "10.0.0"} {
+			if strings.Contains(string(part.Body), secret) {
+				t.Errorf("a public part holds a secret: %s", part.Body)
+			}
 		}
+	}
+	var plan planner.Plan
+	var kept Private
+	if err := errors.Join(json.Unmarshal(p.Plan.Body, &plan), json.Unmarshal(p.Private, &kept)); err != nil {
+		t.Fatal(err)
+	}
+	if kept.RestorePlan(&plan); !cmp.Equal(said, plan.Decisions) {
+		t.Errorf("restored: %s", cmp.Diff(said, plan.Decisions))
 	}
 	e := Experiment{Machine: run.Machine, Model: run.Model, Arms: []Arm{{Name: "a", Config: run.Config}}}
 	exp, private, err := DissectExperiment(e)

@@ -36,14 +36,69 @@ var (
 func Connect(ctx context.Context, list string, maxBytes int64) []*Server {
 	mu.Lock()
 	defer mu.Unlock()
-	var out []*Server
-	for _, at := range config.Servers(list) {
-		s, err := connect(ctx, at, maxBytes)
-		if err != nil {
-			s = &Server{Err: err}
+	ats := config.Servers(list)
+	links, errs := reach(ctx, ats, maxBytes)
+	out := make([]*Server, len(ats))
+	for i, at := range ats {
+		err := errs[i]
+		if err == nil && servers[at] == nil {
+			err = register(at, links[i])
 		}
-		out = append(out, s)
+		if out[i] = servers[at]; err != nil {
+			out[i] = &Server{Err: err}
+		}
 	}
+	return out
+}
+
+// reach greets all servers at once: one that hangs is waited for beside the
+// others, not before them. A link is nil where there is one already.
+func reach(ctx context.Context, ats []string, maxBytes int64) (links []*rpclink.Link, errs []error) {
+	links, errs = make([]*rpclink.Link, len(ats)), make([]error, len(ats))
+	var all sync.WaitGroup
+	for i, at := range ats {
+		all.Go(func() {
+			s := servers[at]
+			if s == nil {
+				links[i], errs[i] = rpclink.Open(ctx, rpclink.Config{Server: at, Timeout: Timeout, MaxBytes: maxBytes})
+				return
+			}
+			s.Link.Limit(maxBytes)
+			if s.Link.Err() != nil || !s.Link.Busy() {
+				errs[i] = s.Link.Revive(ctx)
+			}
+		})
+	}
+	all.Wait()
+	return links, errs
+}
+
+// register makes the devices behind a link known to llama.cpp. That belongs to
+// the first contact: a server that hangs in it is not waited for as one at work.
+func register(at string, link *rpclink.Link) error {
+	link.Hurry(rpclink.GreetTime)
+	defer link.Hurry(0)
+	devs, err := llama.RegisterRPC(link.Addr())
+	if err == nil {
+		err = link.Err()
+	}
+	if err != nil {
+		_ = link.Close()
+		return fmt.Errorf("--rpc %s: %w", at, err)
+	}
+	servers[at] = &Server{Link: link, Devices: devs}
+	return nil
+}
+
+// Greet asks each server of a --rpc list whether it answers, all at once, and
+// waits for none longer than limit.
+func Greet(ctx context.Context, list []string, limit time.Duration) []error {
+	out := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, at := range list {
+		all.Go(func() { _, out[i] = rpclink.Greet(ctx, at, min(limit, rpclink.GreetTime)) })
+	}
+	all.Wait()
 	return out
 }
 
@@ -69,30 +124,6 @@ func Hurry(on bool) {
 			s.Link.Hurry(0)
 		}
 	}
-}
-
-func connect(ctx context.Context, at string, maxBytes int64) (*Server, error) {
-	if s := servers[at]; s != nil {
-		s.Link.Limit(maxBytes)
-		if s.Link.Err() != nil || !s.Link.Busy() {
-			return s, s.Link.Revive(ctx)
-		}
-		return s, nil
-	}
-	link, err := rpclink.Open(ctx, rpclink.Config{Server: at, Timeout: Timeout, MaxBytes: maxBytes})
-	if err != nil {
-		return nil, err
-	}
-	devs, err := llama.RegisterRPC(link.Addr())
-	if err == nil {
-		err = link.Err()
-	}
-	if err != nil {
-		_ = link.Close()
-		return nil, fmt.Errorf("--rpc %s: %w", at, err)
-	}
-	servers[at] = &Server{Link: link, Devices: devs}
-	return servers[at], nil
 }
 
 // Find looks a device up by its name in a list of servers; known are the names

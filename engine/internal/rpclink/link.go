@@ -15,6 +15,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -67,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 	l := &Link{cfg: cfg, conns: map[net.Conn]bool{}, servers: map[net.Conn]bool{}, sizes: map[uint64]int64{}}
 	l.max.Store(cfg.MaxBytes)
 	var err error
-	if l.devices, err = l.meet(ctx); err != nil {
+	if l.devices, err = Greet(ctx, cfg.Server, l.greetTime()); err != nil {
 		return nil, err
 	}
 	if l.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -77,22 +78,25 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 	return l, nil
 }
 
-// greetTime is how long a server may take to be reached and to say what it is.
-const greetTime = 10 * time.Second
+const portHint = "50052 unless its -p says another"
 
-func (l *Link) dial(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{Timeout: min(l.patience(), greetTime)}
-	return d.DialContext(ctx, "tcp", l.cfg.Server)
+// GreetTime is how long a server may take to be reached and to say what it is.
+const GreetTime = 10 * time.Second
+
+func (l *Link) greetTime() time.Duration { return min(l.patience(), GreetTime) }
+
+func dial(ctx context.Context, server string, limit time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: limit}
+	return d.DialContext(ctx, "tcp", server)
 }
 
-// meet reaches the server and asks how many devices it has.
-func (l *Link) meet(ctx context.Context) (devices int, err error) {
-	conn, err := l.dial(ctx)
+// Greet reaches a server and asks how many devices it has.
+func Greet(ctx context.Context, server string, limit time.Duration) (devices int, err error) {
+	conn, err := dial(ctx, server, limit)
 	if err != nil {
-		return 0, fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there", l.cfg.Server, err)
+		return 0, fmt.Errorf("--rpc %s: %w: start ggml-rpc-server there, or name its port (%s)", server, err, portHint)
 	}
 	defer conn.Close()
-	limit := min(l.patience(), greetTime)
 	_ = conn.SetDeadline(time.Now().Add(limit))
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	devices, err = greet(conn)
@@ -102,9 +106,9 @@ func (l *Link) meet(ctx context.Context) (devices int, err error) {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("it takes connections and did not answer in %s", limit)
+		return 0, fmt.Errorf("--rpc %s: it takes connections and did not answer in %s: it hangs, is no ggml-rpc-server (its port is %s), or serves another program, of which it takes one at a time", server, limit, portHint)
 	}
-	return 0, fmt.Errorf("--rpc %s: %w; is that ggml-rpc-server's port (50052 unless its -p says another), and the server this build's release?", l.cfg.Server, err)
+	return 0, fmt.Errorf("--rpc %s: %w; is that ggml-rpc-server's port (%s), and the server this build's release?", server, err, portHint)
 }
 
 // patience is how long an answer is waited for now.
@@ -169,7 +173,7 @@ func (l *Link) Busy() bool {
 
 // Revive forgets a loss if the server answers again.
 func (l *Link) Revive(ctx context.Context) error {
-	if _, err := l.meet(ctx); err != nil {
+	if _, err := Greet(ctx, l.cfg.Server, l.greetTime()); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -203,8 +207,11 @@ func (l *Link) lose(err error) {
 	l.mu.Lock()
 	first := l.lost == nil && !l.closed
 	if first {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 			err = errors.New("it closed the connection")
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = errors.New("it did not answer in time")
 		}
 		l.lost = &LostError{l.cfg.Server, err}
 	}
@@ -230,7 +237,7 @@ func (l *Link) serve(client net.Conn) {
 	l.keep(client, true)
 	defer l.keep(client, false)
 	defer client.Close()
-	server, err := l.dial(context.Background())
+	server, err := dial(context.Background(), l.cfg.Server, l.greetTime())
 	if err != nil {
 		l.lose(err)
 	} else {

@@ -118,7 +118,11 @@ func TestLossIsAnsweredAndTold(t *testing.T) {
 				t.Errorf("%d bytes in the server's place, want 100", len(got))
 			}
 			var lost *LostError
-			if err := <-told; !errors.As(err, &lost) || !strings.Contains(err.Error(), l.Server()) {
+			err := <-told
+			if !errors.As(err, &lost) || !strings.Contains(err.Error(), l.Server()) {
+				t.Errorf("told %v", err)
+			}
+			if late := strings.Contains(err.Error(), "did not answer in time"); late != (name == "hangs") {
 				t.Errorf("told %v", err)
 			}
 			// The client goes on until it is stopped: large requests too.
@@ -175,13 +179,15 @@ func TestOpenRefuses(t *testing.T) {
 		return true
 	}
 	for want, at := range map[string]string{
-		"start ggml-rpc-server": "127.0.0.1:1",
-		"version 1.0":           fake(t, old),
-		"does not speak":        fake(t, web),
-		"--rpc":                 fake(t, mute),
+		"start ggml-rpc-server there, or name its port": "127.0.0.1:1",
+		"refused: start ggml-rpc-server":                "[::1]:1",
+		"version 1.0":                                   fake(t, old),
+		"does not speak":                                fake(t, web),
+		"did not answer in 300ms: it hangs":             fake(t, mute),
 	} {
-		if _, err := Open(t.Context(), Config{Server: at, Timeout: 300 * time.Millisecond}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q in it", err, want)
+		_, err := Open(t.Context(), Config{Server: at, Timeout: 300 * time.Millisecond})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--rpc "+at) || !strings.Contains(err.Error(), "50052 unless its -p says another") {
+			t.Errorf("error %v, want %q in it, the address and its usual port", err, want)
 		}
 	}
 }
