@@ -79,8 +79,8 @@ func TestCloseFreesEverything(t *testing.T) {
 	if after.files > before.files || after.routines > before.routines {
 		t.Errorf("held before %+v, after %d sessions more %+v", before, sessions, after)
 	}
-	// Go keeps threads that were in a call of C for later ones; a session's lanes
-	// and lanes would be six times as many or more.
+	// Go keeps threads that were in a call of C for later ones; the lanes of six
+	// sessions would be six more at least.
 	if after.threads >= before.threads+sessions {
 		t.Errorf("%d threads before, %d after %d sessions more", before.threads, after.threads, sessions)
 	}

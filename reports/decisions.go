@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bmoe/bmoe/analysis"
 	"github.com/bmoe/bmoe/planner"
 	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
@@ -71,12 +72,7 @@ func (d *Data) decisionsSection() (Section, error) {
 	return s, nil
 }
 
-func countOf(n int) string {
-	if n == 1 {
-		return "1 decision tried"
-	}
-	return fmt.Sprintf("%d decisions tried", n)
-}
+func countOf(n int) string { return analysis.Count(n, "decision") + " tried" }
 
 // decisionsOf says on what machines, builds and models decisions were tried,
 // and when.

@@ -5,21 +5,22 @@ import "math"
 // Constants of the A2D score, chosen by replay over many configurations;
 // changing any one of them moves the hit rate by at most 0.7 points.
 const (
-	a2dFast    = 0.5  // decay of the fast count a turn
-	a2dSlow    = 0.15 // weight of the slow count in the score
-	a2dAlign   = 0.5  // exponent of the discount over a whole cycle of layers
-	a2dPrior   = 0.1  // weight of a prompt's shares
-	a2dHalving = 24   // turns in which the slow count halves
+	a2dFast  = 1    // turns in which the fast count halves
+	a2dSlow  = 24   // turns in which the slow count halves
+	a2dShare = 0.15 // weight of the slow count in the score
+	a2dAlign = 0.5  // exponent of the discount over a whole cycle of layers
+	a2dPrior = 0.1  // weight of a prompt's shares
 )
 
-// a2dFastAfter is what is left of a fast count by turns. After the last it is less
-// than a slow count that decayed as long can resolve.
-var a2dFastAfter = func() (left [64]float64) {
-	for d := range left {
-		left[d] = math.Pow(a2dFast, float64(d))
+// halved is what is left of a count by turns, until nothing is that a score
+// could tell.
+func halved(halving int) []float64 {
+	left := make([]float64, 64*halving)
+	for turns := range left {
+		left[turns] = math.Exp2(-float64(turns) / float64(halving))
 	}
 	return left
-}()
+}
 
 // a2d scores every (layer, expert), resident or not, by two decayed counts of
 // its selections, a fast and a slow one, which decay only on the layer's own
@@ -34,7 +35,8 @@ type a2d struct {
 	uses     []uses    // by entry
 	turns    []int32   // layer -> its decode turns
 	scored   []int32   // layer -> the turn its residents' scores are of, -1 for none
-	decay    []float64 // of the slow count, by turns
+	fastLeft []float64 // of a fast count, by turns
+	slowLeft []float64 // of a slow one
 	discount []float64 // by turns until the victim's layer
 }
 
@@ -48,13 +50,10 @@ func newA2D(base state) *a2d {
 	p := &a2d{
 		ranked: newRanked(base), uses: make([]uses, base.layers*base.experts),
 		turns: make([]int32, base.layers), scored: make([]int32, base.layers),
-		decay: make([]float64, 64*a2dHalving), discount: make([]float64, base.layers),
+		fastLeft: halved(a2dFast), slowLeft: halved(a2dSlow), discount: make([]float64, base.layers),
 	}
 	for d := range p.discount {
 		p.discount[d] = math.Exp2(-a2dAlign * float64(d) / float64(base.layers))
-	}
-	for d := range p.decay { // the last are worth nothing
-		p.decay[d] = math.Exp2(-float64(d) / a2dHalving)
 	}
 	return p
 }
@@ -78,7 +77,7 @@ func (p *a2d) Touch(layer int, ids, counts []int32, tokens int, prompt bool) {
 	for n, id := range ids {
 		share := a2dPrior * float64(counts[n]) / float64(max(tokens, 1))
 		u := p.now(base + int(id))
-		p.uses[base+int(id)] = uses{u.fast + share/(1-a2dFast), u.slow + share/(1-p.decay[1]), u.turn}
+		p.uses[base+int(id)] = uses{u.fast + share/(1-p.fastLeft[1]), u.slow + share/(1-p.slowLeft[1]), u.turn}
 	}
 }
 
@@ -86,8 +85,8 @@ func (p *a2d) Touch(layer int, ids, counts []int32, tokens int, prompt bool) {
 func (p *a2d) now(i int) uses {
 	u, turn := p.uses[i], p.turns[i/p.experts]
 	age := int(turn - u.turn)
-	u.fast *= a2dFastAfter[min(age, len(a2dFastAfter)-1)]
-	u.slow *= p.decay[min(age, len(p.decay)-1)]
+	u.fast *= p.fastLeft[min(age, len(p.fastLeft)-1)]
+	u.slow *= p.slowLeft[min(age, len(p.slowLeft)-1)]
 	u.turn = turn
 	return u
 }
@@ -105,7 +104,7 @@ func (p *a2d) rescore(layer int) {
 
 func (p *a2d) worth(i int32) float64 {
 	u := p.now(int(i))
-	return u.fast + a2dSlow*u.slow
+	return u.fast + a2dShare*u.slow
 }
 
 func (p *a2d) Insert(layer int, expert int32) {

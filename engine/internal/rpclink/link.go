@@ -222,34 +222,28 @@ func (l *Link) lose(err error) {
 	}
 }
 
-func (l *Link) keep(c net.Conn, on bool) {
+// keep adds a connection to one of the link's lists, until forget is called.
+func (l *Link) keep(list map[net.Conn]bool, c net.Conn) (forget func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if on {
-		l.conns[c] = true
-	} else {
-		delete(l.conns, c)
+	list[c] = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(list, c)
 	}
 }
 
 // serve passes one client's commands on until it goes.
 func (l *Link) serve(client net.Conn) {
-	l.keep(client, true)
-	defer l.keep(client, false)
+	defer l.keep(l.conns, client)()
 	defer client.Close()
 	server, err := dial(context.Background(), l.cfg.Server, l.greetTime())
 	if err != nil {
 		l.lose(err)
 	} else {
-		l.mu.Lock()
-		l.servers[server] = true
-		l.mu.Unlock()
-		defer func() {
-			l.mu.Lock()
-			delete(l.servers, server)
-			l.mu.Unlock()
-			_ = server.Close()
-		}()
+		defer server.Close()
+		defer l.keep(l.servers, server)()
 	}
 	p := &pipe{l: l, client: client, server: server, dead: err != nil, buf: make([]byte, wholeBelow)}
 	for p.step() == nil {
