@@ -29,18 +29,16 @@ type request struct {
 type batch struct {
 	left atomic.Int32
 	open bool // something was asked for and has not been waited for
-	done chan struct{}
 }
 
 // lanes are the workers that read.
 type lanes struct {
 	src     Source
-	queue   chan request
+	queue   *queue
 	sets    [2][numProj]batch // of the layer that computes, and of one read ahead
 	now     int               // the set of the layer that computes
 	failed  atomic.Pointer[ReadError]
 	timeout time.Duration
-	timer   *time.Timer
 	hung    bool
 	wg      sync.WaitGroup
 	once    sync.Once
@@ -53,17 +51,11 @@ type laneCount struct {
 	_                                [32]byte
 }
 
-const queueLength = 4096
-
 var errReadTimeout = errors.New("the read did not end in time")
 
-func startLanes(src Source, n int, timeout time.Duration) *lanes {
-	l := &lanes{src: src, queue: make(chan request, queueLength), timeout: timeout, timer: time.NewTimer(time.Hour), perLane: make([]laneCount, n)}
-	for i := range l.sets {
-		for p := range l.sets[i] {
-			l.sets[i][p].done = make(chan struct{}, 1)
-		}
-	}
+// startLanes starts n lanes for batches of up to that many experts.
+func startLanes(src Source, n, experts int, timeout time.Duration) *lanes {
+	l := &lanes{src: src, queue: newQueue(2*numProj*experts + n), timeout: timeout, perLane: make([]laneCount, n)}
 	for lane := range n {
 		l.wg.Add(1)
 		go l.work(lane)
@@ -74,7 +66,12 @@ func startLanes(src Source, n int, timeout time.Duration) *lanes {
 // stop ends the workers and reports whether all have ended. A lane that hangs in
 // a read is left behind, and with it the memory it may still write to.
 func (l *lanes) stop() (ended bool) {
-	l.once.Do(func() { close(l.queue) })
+	l.once.Do(func() {
+		for range l.perLane {
+			l.queue.put(request{})
+		}
+		l.queue.post()
+	})
 	if !l.hung {
 		l.wg.Wait()
 		return true
@@ -93,7 +90,7 @@ func (l *lanes) work(lane int) {
 	defer l.wg.Done()
 	var aside bounce
 	defer aside.free()
-	for r := range l.queue {
+	for r := l.queue.take(); r.tensor != nil; r = l.queue.take() {
 		if err := l.serve(lane, &r, &aside); err != nil {
 			l.failed.CompareAndSwap(nil, &ReadError{
 				File: l.src.Name(r.tensor.Shard), Offset: r.tensor.Offset + int64(r.expert)*r.tensor.Slice,
@@ -101,7 +98,7 @@ func (l *lanes) work(lane int) {
 			})
 		}
 		if r.batch.left.Add(-1) == 0 {
-			r.batch.done <- struct{}{}
+			wake(&r.batch.left, 1)
 		}
 	}
 }
@@ -234,19 +231,19 @@ func (l *lanes) wait(proj int) error {
 }
 
 func (l *lanes) await(b *batch) error {
-	select {
-	case <-b.done:
+	if b.left.Load() == 0 {
 		return nil
-	default:
 	}
-	l.timer.Reset(l.timeout)
-	select {
-	case <-b.done:
-		return nil
-	case <-l.timer.C:
-		l.hung = true
-		return fmt.Errorf("%s: %w (%v)", l.src.Name(0), errReadTimeout, l.timeout)
+	end := time.Now().Add(l.timeout)
+	for n := b.left.Load(); n > 0; n = b.left.Load() {
+		left := time.Until(end)
+		if left <= 0 {
+			l.hung = true
+			return fmt.Errorf("%s: %w (%v)", l.src.Name(0), errReadTimeout, l.timeout)
+		}
+		sleepOn(&b.left, n, left)
 	}
+	return nil
 }
 
 // settle waits for all reads under way and forgets a failure.

@@ -170,7 +170,7 @@ func (w *prefill) fill(layer int, row []int32) error {
 			if row[e] >= 0 { // admitted, and has not yielded since
 				r.also = a.slot(t.Proj, row[e])
 			}
-			w.s.lanes.queue <- r
+			w.s.lanes.queue.put(r)
 		}
 	})
 	return nil
@@ -205,7 +205,7 @@ func (w *prefill) store(layer int, row []int32) {
 		for _, e := range w.s.misses[:n] {
 			r.expert, r.dst, r.from = e, a.slot(t.Proj, row[e]), w.slot(w.cur, t, e)
 			r.phase, r.other = w.s.plan.phase(t), w.phase(t)
-			w.s.lanes.queue <- r
+			w.s.lanes.queue.put(r)
 		}
 	})
 }
@@ -235,7 +235,7 @@ func (w *prefill) readNext(layer int) {
 			if row[e] >= 0 {
 				r.from = a.slot(t.Proj, row[e])
 			}
-			s.lanes.queue <- r
+			s.lanes.queue.put(r)
 		}
 	})
 }
@@ -246,7 +246,7 @@ func (w *prefill) copyIn(layer int, row, experts []int32, slot int, open func(pr
 	w.each(layer, len(experts), open, func(t *Tensor, r request) {
 		for _, e := range experts {
 			r.expert, r.dst, r.from = e, w.slot(slot, t, e), a.slot(t.Proj, row[e])
-			w.s.lanes.queue <- r
+			w.s.lanes.queue.put(r)
 		}
 	})
 }
@@ -275,6 +275,7 @@ func (w *prefill) each(layer, n int, open func(proj, n int) *batch, f func(t *Te
 	for _, p := range execOrder {
 		if t := w.s.plan.tensors[layer][p]; t != nil {
 			f(t, request{tensor: t, phase: w.phase(t), other: w.s.plan.phase(t), batch: open(p, n)})
+			w.s.lanes.queue.post()
 		}
 	}
 }

@@ -74,9 +74,7 @@ func (s *Stream) routeNarrow(layer int, distinct, ids, slots []int32) error {
 		}
 	}
 	if len(s.misses) > 0 {
-		began := time.Now()
 		s.ask(layer, s.misses)
-		s.stats.SubmitS += time.Since(began).Seconds()
 	}
 	for i, e := range ids {
 		slots[i] = row[e]
@@ -118,6 +116,7 @@ func (s *Stream) evict(layer int, e int32) int32 {
 // ask enqueues the reads of a layer's missing experts, projection by
 // projection in the order they are multiplied.
 func (s *Stream) ask(layer int, experts []int32) {
+	began := time.Now()
 	a := s.arenas[s.plan.groupOf[layer]]
 	for _, p := range execOrder {
 		t := s.plan.tensors[layer][p]
@@ -127,8 +126,18 @@ func (s *Stream) ask(layer int, experts []int32) {
 		b, phase := s.lanes.expect(p, len(experts)), s.plan.phase(t)
 		for _, e := range experts {
 			slot := s.slotOf[layer*s.cfg.Experts+int(e)]
-			s.lanes.queue <- request{tensor: t, expert: e, dst: a.slot(p, slot), phase: phase, batch: b}
+			s.lanes.queue.put(request{tensor: t, expert: e, dst: a.slot(p, slot), phase: phase, batch: b})
 		}
+	}
+	asked := time.Now()
+	s.stats.SubmitS += asked.Sub(began).Seconds()
+	s.lanes.queue.post()
+	// A lane that wakes may take this thread's processor to begin its read, and
+	// who asked would wait for that read next: it is waiting already.
+	if s.cfg.Overlap {
+		s.stats.WaitGateS += time.Since(asked).Seconds()
+	} else {
+		s.stats.WaitRouteS += time.Since(asked).Seconds()
 	}
 }
 

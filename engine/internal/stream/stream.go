@@ -123,7 +123,7 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 		}
 		s.arenas = append(s.arenas, a)
 	}
-	s.lanes = startLanes(src, cfg.Lanes, cfg.ReadTimeout)
+	s.lanes = startLanes(src, cfg.Lanes, cfg.Experts, cfg.ReadTimeout)
 	s.wide = newPrefill(s)
 	s.stats.CacheBudgetBytes = plan.budget()
 	s.split = newSplitter(plan, &s.cfg)
