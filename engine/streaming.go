@@ -158,6 +158,9 @@ func (s *Session) startStream(tensors []stream.Tensor, bound binder) (err error)
 	}
 	s.hook.Seal()
 	s.hook.Table(s.stream.Slots(), s.layout.Experts)
+	if c.ExpertPrefetch && c.Overlap { // without it every read is waited for at once
+		s.hook.Routers(s.model.Tensors())
+	}
 	s.device.watch(func() { s.Cancel() })
 	s.placed.watch(func() { s.Cancel() })
 	if c.RouteTrace != "" {

@@ -84,6 +84,10 @@ var levers = map[string]lever{
 		counters: []counter{{"overlap_waits", func(c *counters.Counters) int64 { return c.OverlapWaits }}},
 		streams:  true, values: list("off", "on"),
 	},
+	"expert-prefetch": {
+		counters: []counter{{"prefetch_reads", func(c *counters.Counters) int64 { return c.PrefetchReads }}},
+		streams:  true, values: list("off", "on"),
+	},
 	"odirect": {
 		counters: []counter{{"direct_reads", func(c *counters.Counters) int64 { return c.DirectReads }}},
 		streams:  true, values: list("off", "on"),

@@ -95,7 +95,7 @@ func TestLever(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	for _, name := range []string{"io-threads", "ubatch", "prefill-slots", "release-mmap", "cache-pin", "dense-weights", "cache-mb", "cache-policy", "overlap", "odirect", "repack", "threads"} {
+	for _, name := range []string{"io-threads", "ubatch", "prefill-slots", "release-mmap", "cache-pin", "dense-weights", "cache-mb", "cache-policy", "overlap", "expert-prefetch", "odirect", "repack", "threads"} {
 		p, err := Lever(name)
 		if err != nil {
 			t.Fatal(err)

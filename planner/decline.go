@@ -11,7 +11,7 @@ func (st *planning) decline(why string) {
 
 // streamKnobs mean nothing to a run that streams nothing.
 var streamKnobs = []string{
-	"dense-weights", "release-mmap", "repack", "cache-mb", "io-threads", "odirect", "overlap",
+	"dense-weights", "release-mmap", "repack", "cache-mb", "io-threads", "odirect", "overlap", "expert-prefetch",
 	"prefill-slots", "prefill-slots-on-demand", "prefill-device", "prefill-best-effort",
 }
 

@@ -50,7 +50,7 @@ func TestFieldHandFlagDoesNotDisablePlanning(t *testing.T) {
 	stages := map[string]string{"cache-mb": "cache-floor-pinned", "dense-weights": "dense-policy-pinned", "ubatch": "widest-graph-pinned", "moe-stream": "regime-pinned", "repack": "repack-pinned"}
 	for knob, value := range map[string]string{
 		"cache-mb": "900", "dense-weights": "anon", "ubatch": "256", "moe-stream": "on", "io-threads": "2", "threads": "3",
-		"prefill-device": "none", "repack": "off", "overlap": "off", "odirect": "off", "cache-policy": "lru", "cache-pin": "off",
+		"prefill-device": "none", "repack": "off", "overlap": "off", "expert-prefetch": "off", "odirect": "off", "cache-policy": "lru", "cache-pin": "off",
 	} {
 		t.Run(knob, func(t *testing.T) {
 			pins := Pins{knob: value}

@@ -152,7 +152,7 @@ func drawProfile(rt *rapid.T, known int) Profile {
 var pinChoices = map[string][]string{
 	"moe-stream": {"on", "off"}, "cache-mb": {"0", "64", "4000", "auto"}, "cache-policy": {"a2d", "lru", "layer-lru", "layer-lfu"},
 	"dense-weights": {"mmap", "anon", "pinned"}, "ubatch": {"64", "512", "4096"}, "io-threads": {"1", "4", "16"}, "odirect": {"on", "off"},
-	"overlap": {"on", "off"}, "prefill-slots": {"1", "2"}, "prefill-slots-on-demand": {"on", "off"}, "cache-pin": {"on", "off"},
+	"overlap": {"on", "off"}, "expert-prefetch": {"on", "off"}, "prefill-slots": {"1", "2"}, "prefill-slots-on-demand": {"on", "off"}, "cache-pin": {"on", "off"},
 	"cache-pin-fit": {"on", "off"}, "release-mmap": {"on", "off"}, "repack": {"auto", "on", "off"}, "prefill-device": {"none", "D0"},
 	"threads": {"1", "8"}, "n-expert-used": {"1", "4"}, "gpu-layers": {"0", "3"}, "flash-attn": {"on", "off"}, "ctx-size": {"2048", "16384"},
 }

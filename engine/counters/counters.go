@@ -14,6 +14,9 @@ type Counters struct {
 	BytesCold   int64 `json:"bytes_cold"`   // of those, first read of the expert
 	BytesReread int64 `json:"bytes_reread"` // of those, read before and evicted since
 
+	PrefetchReads     int64 `json:"prefetch_reads"`      // of reads, begun before their layer was routed
+	PrefetchReadsUsed int64 `json:"prefetch_reads_used"` // of those, of an expert that was then picked
+
 	DecodeLookups   int64 `json:"decode_lookups"`
 	DecodeHits      int64 `json:"decode_hits"`
 	DecodeBytesRead int64 `json:"decode_bytes_read"`

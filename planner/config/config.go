@@ -65,16 +65,17 @@ type Config struct {
 	ReleaseMmap  bool   `json:"release_mmap"`
 
 	// Expert streaming.
-	CacheMB       int    `json:"cache_mb"` // Auto, 0: uncached
-	CachePolicy   string `json:"cache_policy"`
-	CachePin      bool   `json:"cache_pin"`
-	CachePinFit   bool   `json:"cache_pin_fit"`
-	IOThreads     int    `json:"io_threads"`
-	ODirect       bool   `json:"odirect"`
-	Overlap       bool   `json:"overlap"`
-	PrefillSlots  int    `json:"prefill_slots"`
-	SlotsOnDemand bool   `json:"prefill_slots_on_demand"`
-	RouteTrace    string `json:"route_trace,omitempty"`
+	CacheMB        int    `json:"cache_mb"` // Auto, 0: uncached
+	CachePolicy    string `json:"cache_policy"`
+	CachePin       bool   `json:"cache_pin"`
+	CachePinFit    bool   `json:"cache_pin_fit"`
+	IOThreads      int    `json:"io_threads"`
+	ODirect        bool   `json:"odirect"`
+	Overlap        bool   `json:"overlap"`
+	ExpertPrefetch bool   `json:"expert_prefetch"`
+	PrefillSlots   int    `json:"prefill_slots"`
+	SlotsOnDemand  bool   `json:"prefill_slots_on_demand"`
+	RouteTrace     string `json:"route_trace,omitempty"`
 
 	// Devices.
 	PrefillDevice     string `json:"prefill_device,omitempty"`

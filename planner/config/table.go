@@ -60,6 +60,7 @@ var table = []Param{
 	{Name: "io-threads", Kind: Int, Min: 1, Max: 64, Unit: "lanes", Lever: true, Group: GroupStream, Help: "concurrent reads of expert weights", pointer: func(c *Config) any { return &c.IOThreads }},
 	{Name: "odirect", No: "no-odirect", Kind: Bool, Lever: true, Group: GroupStream, Help: "read experts past the page cache", pointer: func(c *Config) any { return &c.ODirect }},
 	{Name: "overlap", No: "no-overlap", Kind: Bool, Lever: true, Group: GroupStream, Help: "read one projection while the one before it multiplies", pointer: func(c *Config) any { return &c.Overlap }},
+	{Name: "expert-prefetch", No: "no-expert-prefetch", Kind: Bool, Lever: true, Group: GroupStream, Help: "with --overlap, read a likely expert of the next layer while the drive is idle", pointer: func(c *Config) any { return &c.ExpertPrefetch }},
 	{Name: "prefill-slots", Kind: Int, Min: 1, Max: 2, Unit: "layers", Lever: true, Group: GroupStream, Help: "layers of experts a prompt is read into", pointer: func(c *Config) any { return &c.PrefillSlots }},
 	{Name: "prefill-slots-on-demand", Kind: Bool, Group: GroupStream, Help: "hold the prefill slots only while a prompt runs, in turn with the cache", pointer: func(c *Config) any { return &c.SlotsOnDemand }},
 	{Name: "route-trace", Kind: String, Group: GroupStream, Help: "write the experts each token picked to this CSV file", pointer: func(c *Config) any { return &c.RouteTrace }},
@@ -83,7 +84,7 @@ func Default() Config {
 		Predict: 128, RandomTokens: -1, TopK: 40, TopP: 0.95, Temp: 0,
 		CtxSize: 4096, CacheTypeK: "f16", CacheTypeV: "f16", FlashAttn: "auto",
 		LoadMode: "mmap", MmapAdvice: "normal", Repack: "auto", DenseWeights: "mmap",
-		CacheMB: Auto, CachePolicy: CachePolicies[0], IOThreads: 4, ODirect: true, Overlap: true,
+		CacheMB: Auto, CachePolicy: CachePolicies[0], IOThreads: 4, ODirect: true, Overlap: true, ExpertPrefetch: true,
 		PrefillSlots: 1, PrefillMinTokens: 32, PrefillVerify: true,
 	}
 }

@@ -80,6 +80,10 @@ void bm_hook_mode(bm_hook * h, bool remap, bool pipeline, bool device);
 // Lets the hook answer routings whose experts all have a slot in table, of
 // experts entries a layer, by itself.
 void bm_hook_table(bm_hook * h, const int32_t * table, int experts);
+// Tells the hook, after bm_hook_table, about a tensor of the model. Of those it
+// takes the routers', and with them guesses, when a layer was routed, an expert of
+// the next that is not in the table.
+void bm_hook_router(bm_hook * h, const struct ggml_tensor * t);
 // What it answered since the last call: n numbers, which are forgotten.
 int bm_hook_log(bm_hook * h, const int32_t ** log);
 // How many routings were answered inside a graph, and how many of those waited

@@ -8,6 +8,7 @@
 // inside the graph. If reads are needed after all, that call waits for them.
 #include "bridge.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,9 @@ typedef struct {
     bool reading;             // reads were under way when the routing was answered
     bool routed;              // the running graph's routing has been answered
     bool called;              // the routing node is a call inside the graph
+    const struct ggml_tensor * logits; // of the running graph, until it is routed
+    const struct ggml_tensor * router; // the model's own weights for them, and
+    const struct ggml_tensor * bias;   // what is added, or NULL
     float reads;              // how often routings have asked for reads lately
     int32_t view[GGML_MAX_OP_PARAMS / sizeof(int32_t)]; // what a call replaced
     int n_proj;
@@ -43,6 +47,8 @@ struct bm_hook {
     const int32_t * table;   // the slot of each layer's experts, -1 where absent
     int table_experts;
     int64_t n_calls, n_reads; // routings answered inside a graph; that waited for reads
+    bool guess;
+    float * scores;          // room for a layer's logits
     int32_t * log; // routings answered from the table: layer, k, n, then k*n ids
     int log_n, log_cap;
     uint8_t * raw; // a routing node's view, fetched from a device
@@ -91,6 +97,7 @@ void bm_hook_free(bm_hook * h) {
     free(h->ids);
     free(h->raw);
     free(h->log);
+    free(h->scores);
     free(h);
 }
 
@@ -133,6 +140,23 @@ void bm_hook_table(bm_hook * h, const int32_t * table, int experts) {
     h->table_experts = experts;
     h->log_cap = h->n_layers * (LOG_HEAD + 2 * h->n_used);
     h->log = malloc(h->log_cap * sizeof *h->log);
+}
+
+void bm_hook_router(bm_hook * h, const struct ggml_tensor * t) {
+    int il = -1;
+    char part[8] = "";
+    if (sscanf(t->name, "blk.%d.ffn_gate_inp.%7s", &il, part) != 2 || il < 0 || il >= h->n_layers) {
+        return;
+    }
+    if (strcmp(part, "weight") == 0) {
+        h->layers[il].router = t;
+    } else if (strcmp(part, "bias") == 0) {
+        h->layers[il].bias = t;
+    }
+    h->guess = true;
+    if (!h->scores) {
+        h->scores = malloc(h->table_experts * sizeof *h->scores);
+    }
 }
 
 int bm_hook_log(bm_hook * h, const int32_t ** log) {
@@ -205,6 +229,9 @@ static void shape(layer_state * l, const struct ggml_tensor * t) {
 // How much one routing weighs in a layer's reads.
 static const float LATELY = 1.0f / 16;
 
+// A stop in the graph costs less than reads that nothing overlaps with.
+static const float RARELY = 0.1f;
+
 // resident answers a routing whose experts are all in the cache, without a step
 // into Go: coming back from there wakes a thread of its runtime, which would
 // take a core from the graph at every layer. What was answered is told later.
@@ -254,6 +281,79 @@ static bool routed(bm_hook * h, struct ggml_tensor * t, int il) {
     return ok;
 }
 
+static bool floats_on_host(const struct ggml_tensor * t) {
+    return t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) && t->data && on_host(t);
+}
+
+// watch remembers a layer's logits as the running graph is asked about.
+static void watch(bm_hook * h, const struct ggml_tensor * t) {
+    static const char LOGITS[] = "ffn_moe_logits-";
+    if (t->op != GGML_OP_MUL_MAT || strncmp(t->name, LOGITS, sizeof LOGITS - 1) != 0) {
+        return;
+    }
+    int il = atoi(t->name + sizeof LOGITS - 1);
+    if (il >= 0 && il < h->n_layers) {
+        h->layers[il].logits = t;
+    }
+}
+
+// score writes what a layer's router makes of x and reports whether it can be
+// told: weights, bias and x must be floats that the processor can read.
+static bool score(const bm_hook * h, const layer_state * l, const struct ggml_tensor * x) {
+    const struct ggml_tensor * w = l->router, * b = l->bias;
+    int64_t d = x->ne[0];
+    if (!w || w->ne[0] != d || w->ne[1] != h->table_experts || ggml_nrows(x) != 1 || !floats_on_host(w) || !floats_on_host(x)) {
+        return false;
+    }
+    if (b && (ggml_nelements(b) != h->table_experts || !floats_on_host(b))) {
+        return false;
+    }
+    const float * in = x->data;
+    for (int e = 0; e < h->table_experts; e++) {
+        const float * row = (const float *) w->data + e * d;
+        float sum[8] = { 0 }; // sums of their own, so that they can be vectors
+        int64_t i = 0;
+        for (; i + 8 <= d; i += 8) {
+            for (int j = 0; j < 8; j++) {
+                sum[j] += row[i + j] * in[i + j];
+            }
+        }
+        for (; i < d; i++) {
+            sum[0] += row[i] * in[i];
+        }
+        h->scores[e] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) + (b ? ((const float *) b->data)[e] : 0);
+    }
+    return true;
+}
+
+// guess names the likeliest expert of the next layer that is not cached, if it
+// is among the k that layer's router picks of this layer's input. Attention and
+// this layer's experts will change that input by little beside what is in it.
+static void guess(bm_hook * h, int il, int k) {
+    if (!h->guess || !h->remap || il + 1 >= h->n_layers) {
+        return;
+    }
+    const layer_state * next = &h->layers[il + 1];
+    const struct ggml_tensor * logits = h->layers[il].logits;
+    h->layers[il].logits = NULL;
+    if (next->n_proj == 0 || next->reads < RARELY || !logits || !score(h, next, logits->src[1])) {
+        return;
+    }
+    const int32_t * row = h->table + (size_t) (il + 1) * h->table_experts;
+    int best = -1, above = 0;
+    for (int e = 0; e < h->table_experts; e++) {
+        if (row[e] < 0 && (best < 0 || h->scores[e] > h->scores[best])) {
+            best = e;
+        }
+    }
+    for (int e = 0; best >= 0 && e < h->table_experts; e++) {
+        above += h->scores[e] > h->scores[best];
+    }
+    if (best >= 0 && above < k) {
+        bmoeGuess(h->handle, il + 1, best);
+    }
+}
+
 // answer is the call inside a graph. One thread makes it; the others wait at
 // the end of the node.
 static void answer(struct ggml_tensor * t, int ith, int nth, void * ud) {
@@ -275,9 +375,6 @@ static void answer(struct ggml_tensor * t, int ith, int nth, void * ud) {
         bm_hook_abort(h, true);
     }
 }
-
-// A stop in the graph costs less than reads that nothing overlaps with.
-static const float RARELY = 0.1f;
 
 // stops decides how a layer's routing is answered: true for a stop at its node,
 // false for a call in its place.
@@ -368,8 +465,12 @@ bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     if (!ask) {
         int il = layer_of(h, t);
         // False here would not fail the decode: the abort flag does.
-        if (il >= 0 && !bm_hook_aborted(h) && !routed(h, t, il)) {
-            bm_hook_abort(h, true);
+        if (il >= 0 && !bm_hook_aborted(h)) {
+            if (routed(h, t, il)) {
+                guess(h, il, (int) t->ne[0]);
+            } else {
+                bm_hook_abort(h, true);
+            }
         }
         return true;
     }
@@ -382,6 +483,9 @@ bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     }
     if (t->op == GGML_OP_MUL_MAT && h->embd && t->src[0] == h->embd) {
         t->src[0] = &h->head;
+    }
+    if (h->guess) {
+        watch(h, t);
     }
     int il = layer_of(h, t);
     return il >= 0 && stops(h, t, il);

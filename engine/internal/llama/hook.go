@@ -27,6 +27,9 @@ type Router interface {
 	// of used experts; slots, of the same shape, takes what the expert matmuls
 	// are to index instead.
 	Route(layer int, ids []int32, used, tokens int, slots []int32) bool
+	// Guess is told, after a layer's Route, which expert of the next that is not
+	// in the table its router will likeliest pick.
+	Guess(layer int, expert int32)
 	// Resident is told, in order and before the next Route, of routings that
 	// were answered from the table alone: all their experts had a slot.
 	Resident(layer int, ids []int32, used, tokens int)
@@ -67,6 +70,14 @@ func NewHook(r Router, layers, used, maxTokens int) *Hook {
 func (h *Hook) Table(slots []int32, experts int) {
 	h.table.Pin(&slots[0])
 	C.bm_hook_table(h.h, (*C.int32_t)(unsafe.Pointer(&slots[0])), C.int(experts))
+}
+
+// Routers has the router told of likely experts before their layer is routed,
+// as the routers among the model's tensors make them likely. It follows Table.
+func (h *Hook) Routers(tensors []Tensor) {
+	for _, t := range tensors {
+		C.bm_hook_router(h.h, t.t)
+	}
 }
 
 // Settle tells the router of what was answered without it. It is called after
@@ -140,6 +151,14 @@ func bmoeRoute(handle C.uintptr_t, layer C.int, ids *C.int32_t, used, tokens C.i
 	ok = C.bool(r.Route(int(layer), in, int(used), int(tokens), out))
 	*reading = C.bool(r.Asked())
 	return ok
+}
+
+//export bmoeGuess
+func bmoeGuess(handle C.uintptr_t, layer, expert C.int) {
+	r := cgo.Handle(handle).Value().(Router)
+	ok := C.bool(true)
+	defer guard(r, &ok)
+	r.Guess(int(layer), int32(expert))
 }
 
 //export bmoeWait

@@ -23,6 +23,8 @@ type request struct {
 	phase  int64
 	other  int64 // the phase in also or from
 	batch  *batch
+	guess  *guessedRead // what asked for it before its layer was routed, or nil
+	ticket int32        // that guess's
 }
 
 // batch counts the requests of one projection of one layer that are not done.
@@ -39,6 +41,8 @@ type lanes struct {
 	now     int               // the set of the layer that computes
 	failed  atomic.Pointer[ReadError]
 	timeout time.Duration
+	epoch   time.Time
+	last    atomic.Int64 // when a read that was waited for ended, in ns from epoch
 	hung    bool
 	wg      sync.WaitGroup
 	once    sync.Once
@@ -55,7 +59,7 @@ var errReadTimeout = errors.New("the read did not end in time")
 
 // startLanes starts n lanes for batches of up to that many experts.
 func startLanes(src Source, n, experts int, timeout time.Duration) *lanes {
-	l := &lanes{src: src, queue: newQueue(2*numProj*experts + n), timeout: timeout, perLane: make([]laneCount, n)}
+	l := &lanes{src: src, queue: newQueue(2*numProj*(experts+guessSlots) + n), timeout: timeout, epoch: time.Now(), perLane: make([]laneCount, n)}
 	for lane := range n {
 		l.wg.Add(1)
 		go l.work(lane)
@@ -91,11 +95,22 @@ func (l *lanes) work(lane int) {
 	var aside bounce
 	defer aside.free()
 	for r := l.queue.take(); r.tensor != nil; r = l.queue.take() {
-		if err := l.serve(lane, &r, &aside); err != nil {
+		if r.guess != nil && !r.guess.move(r.ticket, guessQueued, guessBegun) {
+			continue
+		}
+		err := l.serve(lane, &r, &aside)
+		if r.guess != nil && r.guess.end(r.ticket, err) {
+			continue
+		}
+		if err != nil {
 			l.failed.CompareAndSwap(nil, &ReadError{
 				File: l.src.Name(r.tensor.Shard), Offset: r.tensor.Offset + int64(r.expert)*r.tensor.Slice,
 				Layer: r.tensor.Layer, Expert: r.expert, Projection: projNames[r.tensor.Proj], Err: err,
 			})
+		}
+		l.last.Store(time.Since(l.epoch).Nanoseconds())
+		if r.guess == nil {
+			l.queue.done()
 		}
 		if r.batch.left.Add(-1) == 0 {
 			wake(&r.batch.left, 1)
@@ -189,6 +204,12 @@ func (l *lanes) expect(proj, n int) *batch {
 
 // ahead opens a batch of the layer that is read ahead.
 func (l *lanes) ahead(proj, n int) *batch { return l.expectIn(1-l.now, proj, n) }
+
+// current is a projection's batch of the layer that computes.
+func (l *lanes) current(proj int) *batch { return &l.sets[l.now][proj] }
+
+// lastRead is when a read that was waited for, or is, ended last.
+func (l *lanes) lastRead() time.Time { return l.epoch.Add(time.Duration(l.last.Load())) }
 
 // turn makes the set that was read ahead the current one.
 func (l *lanes) turn() { l.now = 1 - l.now }

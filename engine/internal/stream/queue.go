@@ -10,11 +10,13 @@ import "sync/atomic"
 // One goroutine puts. The ring never fills: it has room for every request that
 // can be under way.
 type queue struct {
-	ring   []request
-	tail   uint32        // next to put
-	posted uint32        // tail at the last post
-	head   atomic.Uint32 // next to take
-	ready  atomic.Int32  // requests that may be taken
+	ring    []request
+	tail    uint32        // next to put
+	posted  uint32        // tail at the last post
+	head    atomic.Uint32 // next to take
+	ready   atomic.Int32  // requests that may be taken
+	pending atomic.Int32  // posted ones that are not done
+	held    atomic.Int32  // put behind them, to be taken when all those are done
 }
 
 // newQueue makes a queue for up to n requests under way.
@@ -34,10 +36,39 @@ func (q *queue) put(r request) {
 	q.tail++
 }
 
-// post wakes lanes for what was put.
+// since is how many requests were put since it was called last.
+func (q *queue) since() int32 {
+	n := int32(q.tail - q.posted)
+	q.posted = q.tail
+	return n
+}
+
+// post wakes lanes for what was put, and for what is still held before it.
 func (q *queue) post() {
-	if n := int32(q.tail - q.posted); n > 0 {
-		q.posted = q.tail
+	if n := q.since(); n > 0 {
+		q.pending.Add(n)
+		q.release(n + q.held.Swap(0))
+	}
+}
+
+// hold leaves what was put until all that was posted is done: a drive that
+// answers in batches would answer that later for it.
+func (q *queue) hold() {
+	q.held.Store(q.since())
+	if q.pending.Load() == 0 {
+		q.release(q.held.Swap(0))
+	}
+}
+
+// done says that a posted request is.
+func (q *queue) done() {
+	if q.pending.Add(-1) == 0 {
+		q.release(q.held.Swap(0))
+	}
+}
+
+func (q *queue) release(n int32) {
+	if n > 0 {
 		q.ready.Add(n)
 		wake(&q.ready, n)
 	}

@@ -66,6 +66,8 @@ func (s *Stream) relay(bytes int64) error {
 		return err
 	}
 	s.populator.stop()
+	s.dropGuesses()
+	s.guesses = newGuesser(len(plan.groups))
 	for _, a := range s.arenas {
 		if err := a.free(); err != nil {
 			return err
@@ -112,6 +114,7 @@ func (s *Stream) shrink(group, n int) {
 		return
 	}
 	s.populator.stop()
+	s.dropGuesses()
 	s.policy.Release()
 	for a.used() > n {
 		vl, ve, ok := s.policy.Victim(a.g.layers[0])

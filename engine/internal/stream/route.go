@@ -60,6 +60,7 @@ func (s *Stream) note(layer int, ids []int32, used, tokens int) (distinct []int3
 }
 
 func (s *Stream) routeNarrow(layer int, distinct, ids, slots []int32) error {
+	s.meet(layer, distinct)
 	row := s.slotOf[layer*s.cfg.Experts : (layer+1)*s.cfg.Experts]
 	s.misses = s.misses[:0]
 	for _, e := range distinct {
@@ -85,17 +86,27 @@ func (s *Stream) routeNarrow(layer int, distinct, ids, slots []int32) error {
 // admit gives an expert a slot of its layer's group, at another's cost if need
 // be, and reports whether it got one.
 func (s *Stream) admit(layer int, e int32) bool {
-	a := s.arenas[s.plan.groupOf[layer]]
-	slot, ok := a.take()
+	slot, ok := s.vacate(layer)
 	if !ok {
-		vl, ve, found := s.policy.Victim(layer)
-		if !found {
-			return false
-		}
-		slot = s.evict(vl, ve)
+		return false
+	}
+	if g := s.guesses.made; g != nil && g.expert == e {
+		slot, g.slot = g.slot, slot // it is there already, or on its way
 	}
 	s.place(layer, e, slot)
 	return true
+}
+
+// vacate finds a slot of a layer's group that holds nothing, or nothing any more.
+func (s *Stream) vacate(layer int) (slot int32, ok bool) {
+	if slot, ok = s.arenas[s.plan.groupOf[layer]].take(); ok {
+		return slot, true
+	}
+	vl, ve, found := s.policy.Victim(layer)
+	if !found {
+		return -1, false
+	}
+	return s.evict(vl, ve), true
 }
 
 // place makes an expert a slot's resident.
@@ -125,11 +136,16 @@ func (s *Stream) ask(layer int, experts []int32) {
 		}
 		b, phase := s.lanes.expect(p, len(experts)), s.plan.phase(t)
 		for _, e := range experts {
+			if made := s.guesses.made; made != nil && made.expert == e && made.claim(p, b) {
+				continue
+			}
+			s.guesses.n++
 			slot := s.slotOf[layer*s.cfg.Experts+int(e)]
 			s.lanes.queue.put(request{tensor: t, expert: e, dst: a.slot(p, slot), phase: phase, batch: b})
 		}
 	}
 	asked := time.Now()
+	s.guesses.asked, s.guesses.made = asked, nil
 	s.stats.SubmitS += asked.Sub(began).Seconds()
 	s.lanes.queue.post()
 	// A lane that wakes may take this thread's processor to begin its read, and

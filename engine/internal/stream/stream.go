@@ -86,6 +86,7 @@ type Stream struct {
 	trace       TraceFunc
 	err         error
 	split       *splitter
+	guesses     *guesser
 	misses      []int32
 	layer       int // that is being routed, for residentNow
 	residentNow func(expert int32) bool
@@ -108,6 +109,7 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 	if s.policy, err = cachepolicy.New(cfg.Policy, cfg.Layers, cfg.Experts, plan.groupOf); err != nil {
 		return nil, err
 	}
+	s.guesses = newGuesser(len(plan.groups))
 	s.picks = cachepolicy.NewCollector(cfg.Experts)
 	s.slotOf = make([]int32, cfg.Layers*cfg.Experts)
 	for i := range s.slotOf {
@@ -138,6 +140,9 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 // hangs may still write to. It may be called twice.
 func (s *Stream) Close() error {
 	var errs []error
+	if s.lanes != nil {
+		s.dropGuesses()
+	}
 	if s.lanes != nil && !s.lanes.stop() {
 		return fmt.Errorf("%s: %w: its memory is not given back", s.src.Name(0), errReadTimeout)
 	}
@@ -164,6 +169,7 @@ func (s *Stream) Begin(tokens int, prompt bool) (remap bool, err error) {
 	narrow := !s.device && s.fits(tokens)
 	switch {
 	case !narrow:
+		s.dropGuesses()
 		if err := s.wide.build(); err != nil {
 			return false, err
 		}
@@ -248,6 +254,7 @@ func (s *Stream) Fail(err error) {
 // waited for, and what they were to fill is not in the cache.
 func (s *Stream) Reset() {
 	s.lanes.settle()
+	s.dropGuesses()
 	s.wide.loaded = -1
 	if s.err != nil {
 		s.dropAll()
