@@ -89,11 +89,12 @@ func (st *planning) cacheBesideCopy(extra int64) (cache int64, why string) {
 		free -= st.slots.bytes
 	}
 	cache = st.cache.bytes
-	if extra > max(0, free) {
-		cache = wholeMiB(cache - (extra - max(0, free)))
+	short := extra - max(0, free)
+	if short > 0 {
+		cache = wholeMiB(cache - short)
 	}
 	switch {
-	case extra == 0 || cache == st.cache.bytes:
+	case short <= 0:
 	case st.pinned("cache-mb"), cache < st.floor():
 		return 0, fmt.Sprintf("a copy of %s finds no room", size(extra))
 	case st.slots.inTurn && st.slots.bytes > cache:

@@ -18,6 +18,11 @@ func TestRepackedCopiesAreCharged(t *testing.T) {
 			}
 		}
 	}
+	// What is left is less than LRU's token cycle, and a copy would always pay.
+	tight := func(c *planCase) {
+		c.profile.Memory.Available = MeasuredFact[int64](360e6, 0, "")
+		c.profile.Overheads.RepackRate = MeasuredFact(1e12, 0, "")
+	}
 	pin := func(knob, value string) func(*planCase) { return func(c *planCase) { c.pins[knob] = value } }
 	tests := []struct {
 		name, plan string
@@ -31,6 +36,9 @@ func TestRepackedCopiesAreCharged(t *testing.T) {
 		{"the table beside its copy", "repack-wins", []func(*planCase){tied(40)}, "on", 99, 1386, "40 MiB of its room is a copy"},
 		{"a table of unknown size is charged as all there is", "repack-wins", []func(*planCase){tied(0)}, "on", 118, 1367, "59 MiB of its room is a copy"},
 		{"the caller's cache is not shrunk", "repack-wins", []func(*planCase){tied(40), pin("cache-mb", "1426")}, "off", 59, 1426, "a copy of 40 MiB finds no room"},
+		{"without a cache, in what is free", "repack-wins", []func(*planCase){tied(40), tight, pin("cache-policy", "lru")}, "on", 99, 0, "laid out anew for this CPU"},
+		{"there is no cache to shrink", "repack-wins", []func(*planCase){tied(150), tight, pin("cache-policy", "lru")}, "off", 59, 0, "a copy of 150 MiB finds no room"},
+		{"nor one where the caller wants none", "repack-wins", []func(*planCase){tied(150), tight, pin("cache-mb", "0")}, "off", 59, 0, "a copy of 150 MiB finds no room"},
 		{"the caller repacks", "repack-wins", []func(*planCase){tied(40), pin("repack", "on")}, "on", 99, 1386, "Kept as you set it: on"},
 		{"the weights would not be held", "regime-dense-oversized", nil, "off", 0, 8676, "a copy of 13.5 GiB finds no room"},
 		{"mapped, larger than memory", "regime-mapping-cheaper", nil, "off", 0, -1, "laid out anew they would be held"},
