@@ -74,3 +74,36 @@ func TestRepackedCopiesAreCharged(t *testing.T) {
 		})
 	}
 }
+
+// What is locked stays under the lock total, copies with it, and a copy leaves
+// a prompt's slots their turn.
+func TestCopiesKeepToTheLockTotal(t *testing.T) {
+	const small = "fact memory.reclaim compress\nfact model.tied-head yes\n"
+	tests := []struct {
+		name, plan, facts string
+		dense, repack     string
+		cache             int // MiB
+	}{
+		{"the store takes the set and the caller's copy", "worked-laptop-8.9gb", "pin repack on\nfact model.tied-head yes", "pinned", "on", 4428},
+		{"it takes the set without the copy", "worked-laptop-8.9gb", "pin repack on\nfact model.tied-head yes\nfact locks.store-bytes 2GiB\nfact locks.in-place 2GiB", "anon", "on", 1945},
+		{"a store without a total of its own shares the other's", "worked-laptop-8.9gb", "forget locks.store-bytes\nfact locks.in-place 1GiB", "anon", "auto", 972},
+		{"the cache's lock makes room for the copy", "repack-wins", small + "fact model.head-table 40MiB\nfact locks.store-bytes 1GiB\nfact locks.in-place 1GiB", "pinned", "on", 873},
+		{"a prompt's turn counts on what is free", "repack-wins", small + "fact model.head-table 140MiB\nfact locks.store no\nfact locks.shared-pool no\nfact locks.in-place 100MiB\npin n-expert-used 1\nfact memory.available 500MB\nfact overhead.repack 1000GB/s", "anon", "off", 95},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := readCase(t, filepath.Join("testdata", "plans", tt.plan+".txt"))
+			if err := c.read(tt.facts); err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, c)
+			if got := plan.Config; got.DenseWeights != tt.dense || got.Repack != tt.repack || got.CacheMB != tt.cache {
+				t.Errorf("weights %s, repack %s, cache %d; want %s, %s, %d", got.DenseWeights, got.Repack, got.CacheMB, tt.dense, tt.repack, tt.cache)
+			}
+			free, turn := ledger(plan, "free", CeilingHoldable), ledger(plan, "prefill slots", CeilingInTurn)
+			if locked := ledger(plan, "free", CeilingLockable); free < 0 || locked < 0 || turn > free+ledger(plan, "expert cache", CeilingHoldable) {
+				t.Errorf("over a ceiling: %+v", plan.Ledger)
+			}
+		})
+	}
+}
