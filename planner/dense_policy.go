@@ -45,12 +45,12 @@ func (st *planning) chooseDense() {
 			Brief:  "The weights read for every token stay mapped, the default; what memory pressure does here is not known.",
 			Reason: "owed: what happens to anonymous memory under pressure (ended, compressed, swapped or nothing)",
 		})
-	case reclaim == ReclaimCompress && st.locks.holdsDense(st.m.dense):
-		st.dense.locked = st.m.dense
+	case reclaim == ReclaimCompress && st.locks.holdsDense(st.toPin()):
+		st.dense.locked = st.m.dense // a copy comes with chargeCopy
 		st.decide("dense-weights", "pinned", Decision{
 			Provenance: Measured, Topic: "dense-pin",
 			Brief:  fmt.Sprintf("The %s read for every token are held where the system cannot take them back.", size(st.m.dense)),
-			Reason: fmt.Sprintf("idle memory is compressed here, and a reclaim-exempt store takes the set whole (%s of %s)", size(st.m.dense), st.storeText()),
+			Reason: fmt.Sprintf("idle memory is compressed here, and a reclaim-exempt store takes the set whole (%s of %s)", size(st.toPin()), st.storeText()),
 		})
 	default:
 		st.decide("dense-weights", "anon", Decision{
@@ -77,15 +77,23 @@ func (st *planning) pinnedDenseLock() int64 {
 	return st.m.dense
 }
 
+// toPin is the other weights with the copy of a caller who has them repacked.
+func (st *planning) toPin() int64 {
+	if st.pinned("repack") && st.cfg.Repack == "on" {
+		return st.m.dense + st.headCopy()
+	}
+	return st.m.dense
+}
+
 // explainNoPin says how far short a store fell that could have held the set.
 func (st *planning) explainNoPin(reclaim Reclaim) {
 	if reclaim != ReclaimCompress || st.locks.store != Yes {
 		return
 	}
-	short := st.m.dense - st.locks.storeBytes
+	short := st.toPin() - st.locks.storeBytes
 	st.note("dense-pin", size(short), Measured,
 		fmt.Sprintf("The weights read for every token are ordinary memory: protecting them is %s short.", size(short)),
-		fmt.Sprintf("the reclaim-exempt store holds %s after a margin of %s and the set is %s; a set pinned in part is reclaimed from the part that was refused", size(st.locks.storeBytes), percent(st.pol.LockMargin), size(st.m.dense)))
+		fmt.Sprintf("the reclaim-exempt store holds %s after a margin of %s and the set is %s; a set pinned in part is reclaimed from the part that was refused", size(st.locks.storeBytes), percent(st.pol.LockMargin), size(st.toPin())))
 }
 
 func (st *planning) storeText() string {

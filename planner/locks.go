@@ -25,6 +25,9 @@ func (st *planning) viewLocks() lockView {
 		v.inKnown = true
 		v.inBytes = max(0, total-scale(total, st.pol.LockMargin)-l.CacheRefused.Or(0))
 	}
+	if v.shared && v.inKnown && !v.storeKnown {
+		v.storeKnown, v.storeBytes = true, v.inBytes // one total, stated once
+	}
 	if bound, ok := l.UpperBound.Get(); ok {
 		bound -= scale(bound, st.pol.LockMargin)
 		v.ruledOut = bound < st.m.cycle

@@ -137,7 +137,7 @@ func (st *planning) afterPlacement() {
 		return
 	}
 	if hostExperts < st.m.routed {
-		st.m.cycle = int64(float64(st.m.cycle) * float64(hostExperts) / float64(max(st.m.routed, 1)))
+		st.m.cycle = max(1, int64(float64(st.m.cycle)*float64(hostExperts)/float64(max(st.m.routed, 1))))
 		if st.m.layers > 0 && st.m.routed > 0 {
 			st.m.layers = max(1, st.m.layers*hostExperts/st.m.routed)
 		}

@@ -81,5 +81,8 @@ func (st *planning) narrowPrompt(room int64) {
 		Brief:  fmt.Sprintf("%d tokens per pass: a wider one could need a whole layer of experts, %s, and %s is left.", width, size(st.m.layer), size(room)),
 		Reason: fmt.Sprintf("no prefill slot fits (%s a layer, %s left), so a prompt is computed in graphs of %d tokens, whose picks fit the slots of a decoded token's", size(st.m.layer), size(room), width),
 	})
-	st.buffers.compute, _ = computeAt(st.p.Buffers.Compute.Value, width)
+	// What was projected is all layers' buffers; a placement may leave fewer here.
+	if at, _ := computeAt(st.p.Buffers.Compute.Value, width); st.p.Buffers.Compute.OK() {
+		st.buffers.compute = min(st.buffers.compute, at)
+	}
 }

@@ -165,11 +165,14 @@ func (st *planning) mappedTerms() terms {
 		t.missing = "the rate of page faults on the mapping"
 		return t
 	}
+	w := st.residentRate()
+	if w <= 0 { // faults alone would be no bound
+		t.missing = "the one-token matmul on the host"
+		return t
+	}
 	t.known = true
 	t.faults = float64(st.m.read+st.m.cycle) / r
-	if w := st.residentRate(); w > 0 {
-		t.dense, t.experts = st.denseSeconds(w, st.residentPacked()), float64(st.m.cycle)/w
-	}
+	t.dense, t.experts = st.denseSeconds(w, st.residentPacked()), float64(st.m.cycle)/w
 	return t
 }
 

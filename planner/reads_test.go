@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -170,5 +171,23 @@ func TestALostDeviceIsRemembered(t *testing.T) {
 	p.Observe([]Observation{bad, good})
 	if Ask(p.Devices[0].SetsUp) != Yes {
 		t.Errorf("%+v", p.Devices[0].SetsUp)
+	}
+}
+
+// A token of a mapped model costs its matmul beside the faults: without the
+// matmul's rate there is no bound to state.
+func TestAMappingWithoutTheMatmulHasNoPrice(t *testing.T) {
+	c := readCase(t, "testdata/plans/worked-laptop-3gb-unmeasured-drive.txt")
+	if err := c.read("fact storage.refault 45MB/s"); err != nil {
+		t.Fatal(err)
+	}
+	if plan := planOf(t, c); !plan.Declined || !plan.Prediction.DecodeSPerToken.Known {
+		t.Errorf("declined %v, a token takes %+v", plan.Declined, plan.Prediction.DecodeSPerToken)
+	}
+	if err := c.read("forget host.narrow"); err != nil {
+		t.Fatal(err)
+	}
+	if e := planOf(t, c).Prediction.DecodeSPerToken; e.Known || !strings.Contains(e.Basis, "one-token matmul") {
+		t.Errorf("a price without the matmul: %+v", e)
 	}
 }

@@ -84,35 +84,47 @@ func (st *planning) addCopy(bytes int64) {
 // cacheBesideCopy is the cache that is left when repacking has what it needs,
 // or why it cannot have it.
 func (st *planning) cacheBesideCopy(extra int64) (cache int64, why string) {
-	free := st.leftForCache() - st.cache.bytes - st.cache.staging
-	if !st.slots.inTurn && !st.slotsHeldByPin() {
-		free -= st.slots.bytes
-	}
 	cache = st.cache.bytes
-	if extra > max(0, free) {
-		cache = wholeMiB(cache - (extra - max(0, free)))
+	if extra == 0 {
+		return cache, ""
+	}
+	free := st.freeForCopy()
+	short := extra - free
+	if st.locks.shared && st.dense.locked > 0 && st.cache.locked > 0 && st.cache.locked == cache {
+		short = max(short, extra-max(0, st.lockLeft()-cache)) // the copy is locked from the same total
+	}
+	if short > 0 {
+		cache = wholeMiB(cache - short)
 	}
 	switch {
-	case extra == 0 || cache == st.cache.bytes:
-	case st.pinned("cache-mb"), cache < st.floor():
+	case short > 0 && (st.pinned("cache-mb") || cache < st.floor()):
 		return 0, fmt.Sprintf("a copy of %s finds no room", size(extra))
-	case st.slots.inTurn && st.slots.bytes > cache:
+	case st.slots.inTurn && st.slots.bytes > cache+max(0, free-extra):
 		return 0, fmt.Sprintf("a copy of %s leaves the cache too small for a prompt's turn", size(extra))
-	}
-	if st.dense.locked > 0 && st.locks.storeKnown && st.dense.locked+extra > st.locks.storeBytes {
+	case st.dense.locked > 0 && st.locks.storeKnown && st.device.locked+st.dense.locked+extra > st.locks.storeBytes:
 		return 0, fmt.Sprintf("a copy of %s would cost the other weights their lock", size(extra))
 	}
 	return cache, ""
 }
 
+// freeForCopy is what nothing else holds beside the cache.
+func (st *planning) freeForCopy() int64 {
+	free := st.leftForCache() - st.cache.bytes - st.cache.staging
+	if !st.slots.inTurn && !st.slotsHeldByPin() {
+		free -= st.slots.bytes
+	}
+	return max(0, free)
+}
+
 // takeCopy charges the copy and gives the cache what is left.
 func (st *planning) takeCopy(extra, cache int64) {
 	st.addCopy(extra)
+	st.cache.locked = min(st.cache.locked, cache, max(0, st.lockLeft()))
 	if cache == st.cache.bytes {
 		return
 	}
 	st.cache.left -= extra
-	st.cache.bytes, st.cache.locked = cache, min(st.cache.locked, cache)
+	st.cache.bytes = cache
 	st.decideCache("cache", st.hold.prov,
 		fmt.Sprintf("A cache of %s, %s of the experts; %s of its room is a copy of the output head's.", size(cache), percent(float64(cache)/float64(max(1, st.m.whole()))), size(extra)),
 		st.cacheReason())
