@@ -12,9 +12,9 @@ import (
 // input, guesses it; the likeliest expert that is not cached begins to be read
 // behind everything that was asked for. Only as much of it as the drive is
 // expected to read before the routing is known: a wrong read that is under way
-// then delays the right ones. The guess lands in a slot of its own, so that
-// nothing is evicted for it, and a right one changes places with the slot of
-// the victim that its expert would have cost anyway.
+// then delays the right ones. A guess is read into a slot lent for guesses, so
+// that no expert is evicted for one that may not come, and a right one changes
+// places with the slot of the victim that its expert would have cost anyway.
 
 const (
 	guessSlots  = 2  // of a group: a wrong guess may still be read while the next is made

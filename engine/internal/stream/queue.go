@@ -54,7 +54,7 @@ func (q *queue) post() {
 // hold leaves what was put until all that was posted is done: a drive that
 // answers in batches would answer that later for it.
 func (q *queue) hold() {
-	q.held.Store(q.since())
+	q.held.Add(q.since())
 	if q.pending.Load() == 0 {
 		q.release(q.held.Swap(0))
 	}
