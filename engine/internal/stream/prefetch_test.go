@@ -52,6 +52,19 @@ func guessing(m *fakeModel, rnd *rand.Rand, right float64) error {
 	})
 }
 
+// inUse counts the slots that are taken and the experts that lie in one.
+func (m *fakeModel) inUse() (slots, experts int) {
+	for _, a := range m.s.arenas {
+		slots += a.used()
+	}
+	for _, slot := range m.s.slotOf {
+		if slot >= 0 {
+			experts++
+		}
+	}
+	return slots, experts
+}
+
 // Whatever is guessed, every matmul reads the bytes of the experts that were
 // picked; between tokens come prompts, other budgets and turns that end.
 func TestPrefetchServesTheRightBytes(t *testing.T) {
@@ -86,6 +99,10 @@ func TestPrefetchServesTheRightBytes(t *testing.T) {
 					r.Fatal(err)
 				}
 			}
+		}
+		m.s.dropGuesses()
+		if held, resident := m.inUse(); held != resident {
+			r.Fatalf("%d slots in use by %d experts", held, resident)
 		}
 		c := m.s.Counters()
 		begun, used = begun+c.PrefetchReads, used+c.PrefetchReadsUsed

@@ -72,3 +72,42 @@ func TestFutexWakes(t *testing.T) {
 		}
 	}
 }
+
+// What is held is taken when all that was posted is done, at once when nothing
+// is under way, or before what is posted next.
+func TestQueueHolds(t *testing.T) {
+	q := newQueue(8)
+	put := func(expert int32) { q.put(request{tensor: &Tensor{}, expert: expert}) }
+	may := func(when string, want int32) {
+		t.Helper()
+		if got := q.ready.Load(); got != want {
+			t.Errorf("%s: %d requests may be taken, want %d", when, got, want)
+		}
+	}
+	put(0)
+	q.post()
+	put(1)
+	q.hold()
+	may("one posted, one held", 1)
+	q.take()
+	may("the posted one is being read", 0)
+	q.done()
+	may("it is done", 1)
+	q.take()
+	put(2)
+	q.hold()
+	may("held while nothing is under way", 1)
+	q.take()
+	put(3)
+	q.post()
+	put(4)
+	q.hold()
+	put(5)
+	q.post()
+	may("posted after a held one", 3)
+	for want := int32(3); want <= 5; want++ {
+		if got := q.take().expert; got != want {
+			t.Errorf("request %d was taken, want %d", got, want)
+		}
+	}
+}
