@@ -115,6 +115,15 @@ func TestPrefetchServesTheRightBytes(t *testing.T) {
 	}
 }
 
+// settled waits until each read of a guess has been begun and has ended.
+func (g *guess) settled() {
+	for p := range g.reads {
+		for r := &g.reads[p]; r.is(g.ticket, guessQueued) || r.underWay(); {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+}
+
 // A wrong guess that cannot be read is nobody's loss; a right one is read again
 // and fails where it is waited for.
 func TestPrefetchFailure(t *testing.T) {
@@ -143,7 +152,10 @@ func TestPrefetchFailure(t *testing.T) {
 			m.s.guesses.layer = -1
 			m.s.Guess(0, absent)
 		}
-		m.s.lanes.ended(&m.s.guesses.slots[m.s.plan.groupOf[0]][0])
+		lent := &m.s.guesses.slots[m.s.plan.groupOf[0]]
+		for i := range lent {
+			lent[i].settled()
+		}
 		var ids []int32
 		for e, slot := range m.s.slotOf[:m.cfg.Experts] {
 			if slot >= 0 && len(ids) < m.cfg.Used {
@@ -249,6 +261,9 @@ func TestPrefetchOfALayerThatWasCached(t *testing.T) {
 		if !first.reads[p].is(first.ticket, guessIdle) {
 			t.Errorf("%s of the first guess may still be read", projNames[p])
 		}
+	}
+	if n := m.s.stats.PrefetchReads; n != 1 {
+		t.Errorf("%d reads of the first guess were begun, want 1", n)
 	}
 	if m.s.guesses.right.n != guessScored || m.s.guesses.right.of > 0.99 {
 		t.Errorf("the first guess was not scored as wrong: %+v", m.s.guesses.right)

@@ -81,7 +81,7 @@ func TestQueueHolds(t *testing.T) {
 	may := func(when string, want int32) {
 		t.Helper()
 		if got := q.ready.Load(); got != want {
-			t.Errorf("%s: %d requests may be taken, want %d", when, got, want)
+			t.Fatalf("%s: %d requests may be taken, want %d", when, got, want)
 		}
 	}
 	put(0)
