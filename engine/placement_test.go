@@ -92,9 +92,14 @@ func TestPlacementErrors(t *testing.T) {
 	}
 }
 
-// A server that takes no more is an error that says so, not a crash.
+// A server that takes no more is an error that says so, not a crash, also after
+// a turn that was broken off: llama.cpp logs that as an error too.
 func TestPlacementLargerThanTheDevice(t *testing.T) {
 	srv := rpctest.Start(t)
+	s := open(t, 4)
+	if _, err := s.Generate(t.Context(), Request{Text: "red fox", Predict: 500, OnToken: func(Progress) { s.Cancel() }}); err == nil {
+		t.Error("a turn was not broken off")
+	}
 	cfg := baseConfig(splitModel(t))
 	cfg.MoeStream, cfg.CacheMB, cfg.RPC, cfg.GPULayers, cfg.RPCMB = true, 8, srv.At, 3, 1
 	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), srv.At) || !strings.Contains(err.Error(), "place fewer (--gpu-layers") {

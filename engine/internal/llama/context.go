@@ -75,15 +75,18 @@ func (c *Context) DecodeAt(tokens []int32, wanted []bool) error {
 }
 
 func decoded(rc C.int, n int) error {
-	switch rc {
-	case 0:
+	if rc == 0 {
 		return nil
+	}
+	// Taken in any case: what is left in the log would be told of a later call.
+	said := lastError(fmt.Sprintf("decoding %d tokens", n))
+	switch rc {
 	case 1:
 		return errors.New("the context is full: raise -c")
 	case 2:
 		return ErrAborted
 	}
-	return lastError(fmt.Sprintf("decoding %d tokens", n))
+	return said
 }
 
 // Logits are the last position's, valid until the next Decode.
