@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bmoe/bmoe/engine/synth"
+	"github.com/bmoe/bmoe/planner/config"
 	"github.com/bmoe/bmoe/results/record"
 )
 
@@ -134,7 +135,7 @@ func BenchmarkRepackAuto(b *testing.B) {
 func repackAuto(b *testing.B, model, mb string) {
 	arms := []string{"on", "off", "auto"}
 	rates := map[string][]float64{}
-	var chosen string
+	ran := map[string]config.Config{}
 	var hits float64
 	for round := range 6 {
 		for i := range arms {
@@ -145,12 +146,23 @@ func repackAuto(b *testing.B, model, mb string) {
 			}
 			r := bare(b, model, args...)
 			rates[how] = append(rates[how], 1/r.Measured.DecodeSPerToken)
+			ran[how] = r.Config
 			if how == "auto" {
-				chosen, hits = r.Config.Repack, r.Measured.HitRate
+				hits = r.Measured.HitRate
 			}
 		}
 	}
-	share := 100 * median(rates["auto"]) / max(median(rates["on"]), median(rates["off"]))
+	better := "on"
+	if median(rates["off"]) > median(rates["on"]) {
+		better = "off"
+	}
+	share := 100 * median(rates["auto"]) / median(rates[better])
+	planned, typed := ran["auto"], ran[better]
+	chosen := planned.Repack
+	// Of one setting two arms tell how far runs of it differ, and nothing else.
+	if len(config.Diff(&planned, &typed)) == 0 {
+		chosen += ", every setting as in the better arm"
+	}
 	table(fmt.Sprintf("--repack on, off and planned, t/s; cache %s MiB, %.0f %% hits", mb, 100*hits), [][2]string{
 		{"on", span(rates["on"])},
 		{"off", span(rates["off"])},
