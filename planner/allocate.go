@@ -65,7 +65,7 @@ func (st *planning) allocate() {
 func (st *planning) listCandidates(a *allocation) {
 	a.left = st.hold.usable - st.buffers.held()
 	if st.dense.held > 0 {
-		c := candidate{name: "dense", bytes: st.dense.held, fixed: st.pinned("dense-weights") || st.pinned("repack") && st.cfg.Repack == "on"}
+		c := candidate{name: "dense", bytes: st.dense.held, fixed: st.pinned("dense-weights") || st.repackByHand()}
 		w := st.p.Host.Narrow.Or(0)
 		if r := st.p.Storage.Refault.Or(0); r > 0 && w > 0 {
 			c.priced = true

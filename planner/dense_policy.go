@@ -79,7 +79,7 @@ func (st *planning) pinnedDenseLock() int64 {
 
 // toPin is the other weights with the copy of a caller who has them repacked.
 func (st *planning) toPin() int64 {
-	if st.pinned("repack") && st.cfg.Repack == "on" {
+	if st.repackByHand() {
 		return st.m.dense + st.headCopy()
 	}
 	return st.m.dense

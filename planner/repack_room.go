@@ -66,10 +66,13 @@ func (st *planning) streamedCopy() int64 {
 	return st.headCopy()
 }
 
+// repackByHand reports whether a caller has weights repacked, come what may.
+func (st *planning) repackByHand() bool { return st.pinned("repack") && st.cfg.Repack == "on" }
+
 // chargeCopy puts the copy of a caller's choice on the ledger before the cache
 // is sized.
 func (st *planning) chargeCopy() {
-	if st.pinned("repack") && st.cfg.Repack == "on" {
+	if st.repackByHand() {
 		st.addCopy(st.streamedCopy())
 	}
 }

@@ -145,7 +145,7 @@ func landing(n int64) ([]byte, error) {
 		return nil, err
 	}
 	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
-	for i := 0; i < len(mem); i += os.Getpagesize() {
+	for i := int64(0); i < n; i += pageSize {
 		mem[i] = 0 // there before the clock runs
 	}
 	return mem, nil

@@ -47,8 +47,7 @@ struct bm_hook {
     const int32_t * table;   // the slot of each layer's experts, -1 where absent
     int table_experts;
     int64_t n_calls, n_reads; // routings answered inside a graph; that waited for reads
-    bool guess;
-    float * scores;          // room for a layer's logits
+    float * scores;          // room for a layer's logits; NULL: nothing is guessed
     int32_t * log; // routings answered from the table: layer, k, n, then k*n ids
     int log_n, log_cap;
     uint8_t * raw; // a routing node's view, fetched from a device
@@ -153,7 +152,6 @@ void bm_hook_router(bm_hook * h, const struct ggml_tensor * t) {
     } else if (strcmp(part, "bias") == 0) {
         h->layers[il].bias = t;
     }
-    h->guess = true;
     if (!h->scores) {
         h->scores = malloc(h->table_experts * sizeof *h->scores);
     }
@@ -176,15 +174,19 @@ bool bm_hook_aborted(void * ud) { return atomic_load(&((bm_hook *) ud)->abort); 
 
 static const char TOPK[] = "ffn_moe_topk-";
 
-// layer_of returns the layer of a routing node, or -1 for another node or a
-// layer none of whose experts are streamed.
-static int layer_of(bm_hook * h, const struct ggml_tensor * t) {
-    if (strncmp(t->name, TOPK, sizeof TOPK - 1) != 0) {
+// layer_named returns the layer of a node whose name begins so, or -1 for another
+// node or a layer none of whose experts are streamed.
+static int layer_named(const bm_hook * h, const struct ggml_tensor * t, const char * prefix) {
+    size_t n = strlen(prefix);
+    if (strncmp(t->name, prefix, n) != 0) {
         return -1;
     }
-    int il = atoi(t->name + sizeof TOPK - 1);
+    int il = atoi(t->name + n);
     return il >= 0 && il < h->n_layers && h->layers[il].n_proj > 0 ? il : -1;
 }
+
+// layer_of returns the layer of a routing node.
+static int layer_of(const bm_hook * h, const struct ggml_tensor * t) { return layer_named(h, t, TOPK); }
 
 static const bm_expert * find(bm_hook * h, struct ggml_tensor * t) {
     bm_expert key = { t, 0, 0 };
@@ -287,12 +289,8 @@ static bool floats_on_host(const struct ggml_tensor * t) {
 
 // watch remembers a layer's logits as the running graph is asked about.
 static void watch(bm_hook * h, const struct ggml_tensor * t) {
-    static const char LOGITS[] = "ffn_moe_logits-";
-    if (t->op != GGML_OP_MUL_MAT || strncmp(t->name, LOGITS, sizeof LOGITS - 1) != 0) {
-        return;
-    }
-    int il = atoi(t->name + sizeof LOGITS - 1);
-    if (il >= 0 && il < h->n_layers) {
+    int il = t->op == GGML_OP_MUL_MAT ? layer_named(h, t, "ffn_moe_logits-") : -1;
+    if (il >= 0) {
         h->layers[il].logits = t;
     }
 }
@@ -330,7 +328,7 @@ static bool score(const bm_hook * h, const layer_state * l, const struct ggml_te
 // is among the k that layer's router picks of this layer's input. Attention and
 // this layer's experts will change that input by little beside what is in it.
 static void guess(bm_hook * h, int il, int k) {
-    if (!h->guess || !h->remap || il + 1 >= h->n_layers) {
+    if (!h->scores || !h->remap || il + 1 >= h->n_layers) {
         return;
     }
     const layer_state * next = &h->layers[il + 1];
@@ -442,13 +440,9 @@ static void on_device(bm_hook * h, struct ggml_tensor * t) {
         return;
     }
     for (size_t i = 0; i < sizeof EXPERTS / sizeof *EXPERTS; i++) {
-        size_t n = strlen(EXPERTS[i].name);
-        if (strncmp(t->name, EXPERTS[i].name, n) != 0) {
+        int il = layer_named(h, t, EXPERTS[i].name);
+        if (il < 0) {
             continue;
-        }
-        int il = atoi(t->name + n);
-        if (il < 0 || il >= h->n_layers || h->layers[il].n_proj == 0) {
-            return;
         }
         if (!h->layers[il].routed) {
             bmoeUnrouted(h->handle, il);
@@ -484,7 +478,7 @@ bool bm_hook_eval(struct ggml_tensor * t, bool ask, void * ud) {
     if (t->op == GGML_OP_MUL_MAT && h->embd && t->src[0] == h->embd) {
         t->src[0] = &h->head;
     }
-    if (h->guess) {
+    if (h->scores) {
         watch(h, t);
     }
     int il = layer_of(h, t);

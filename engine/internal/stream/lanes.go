@@ -224,7 +224,7 @@ func (l *lanes) expectIn(set, proj, n int) *batch {
 }
 
 // pending reports whether the projection's batch has not been waited for.
-func (l *lanes) pending(proj int) bool { return l.sets[l.now][proj].open }
+func (l *lanes) pending(proj int) bool { return l.current(proj).open }
 
 // any reports whether a batch of the current layer is so.
 func (l *lanes) any(so func(*batch) bool) bool {
@@ -238,7 +238,7 @@ func (l *lanes) any(so func(*batch) bool) bool {
 
 // wait blocks until the projection's batch is done.
 func (l *lanes) wait(proj int) error {
-	b := &l.sets[l.now][proj]
+	b := l.current(proj)
 	if b.open {
 		if err := l.await(b); err != nil {
 			return err
@@ -252,19 +252,28 @@ func (l *lanes) wait(proj int) error {
 }
 
 func (l *lanes) await(b *batch) error {
-	if b.left.Load() == 0 {
-		return nil
+	if !l.until(&b.left, func(n int32) bool { return n == 0 }) {
+		return fmt.Errorf("%s: %w (%v)", l.src.Name(0), errReadTimeout, l.timeout)
 	}
-	end := time.Now().Add(l.timeout)
-	for n := b.left.Load(); n > 0; n = b.left.Load() {
+	return nil
+}
+
+// until sleeps until what a lane wakes others for is so, and reports false if a
+// read takes too long.
+func (l *lanes) until(word *atomic.Int32, so func(int32) bool) bool {
+	v := word.Load()
+	if so(v) {
+		return true
+	}
+	for end := time.Now().Add(l.timeout); !so(v); v = word.Load() {
 		left := time.Until(end)
 		if left <= 0 {
 			l.hung = true
-			return fmt.Errorf("%s: %w (%v)", l.src.Name(0), errReadTimeout, l.timeout)
+			return false
 		}
-		sleepOn(&b.left, n, left)
+		sleepOn(word, v, left)
 	}
-	return nil
+	return true
 }
 
 // settle waits for all reads under way and forgets a failure.

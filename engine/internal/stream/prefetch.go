@@ -45,9 +45,9 @@ func (g *guessedRead) is(ticket, state int32) bool {
 	return g.state.Load() == ticket*guessStates+state
 }
 
-// underWay reports whether a lane may be writing to the slot.
-func (g *guessedRead) underWay() bool {
-	at := g.state.Load() % guessStates
+// underWay reports whether a lane may be writing to the slot of a read so far.
+func underWay(state int32) bool {
+	at := state % guessStates
 	return at == guessBegun || at == guessAdopted
 }
 
@@ -75,7 +75,7 @@ func (g *guessedRead) end(ticket int32, err error) (unclaimed bool) {
 
 func (g *guess) busy() bool {
 	for p := range g.reads {
-		if g.reads[p].underWay() {
+		if underWay(g.reads[p].state.Load()) {
 			return true
 		}
 	}
@@ -96,16 +96,9 @@ func (g *guess) callOff() (begun int64) {
 // ended waits until no lane is reading for a guess, and reports false if one
 // does not end.
 func (l *lanes) ended(g *guess) bool {
-	end := time.Now().Add(l.timeout)
 	for p := range g.reads {
-		r := &g.reads[p]
-		for v := r.state.Load(); r.underWay(); v = r.state.Load() {
-			left := time.Until(end)
-			if left <= 0 {
-				l.hung = true
-				return false
-			}
-			sleepOn(&r.state, v, left)
+		if !l.until(&g.reads[p].state, func(at int32) bool { return !underWay(at) }) {
+			return false
 		}
 	}
 	return true

@@ -118,7 +118,7 @@ func TestPrefetchServesTheRightBytes(t *testing.T) {
 // settled waits until each read of a guess has been begun and has ended.
 func (g *guess) settled() {
 	for p := range g.reads {
-		for r := &g.reads[p]; r.is(g.ticket, guessQueued) || r.underWay(); {
+		for r := &g.reads[p]; r.is(g.ticket, guessQueued) || underWay(r.state.Load()); {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}

@@ -142,9 +142,9 @@ func (s *Stream) Close() error {
 	var errs []error
 	if s.lanes != nil {
 		s.dropGuesses()
-	}
-	if s.lanes != nil && !s.lanes.stop() {
-		return fmt.Errorf("%s: %w: its memory is not given back", s.src.Name(0), errReadTimeout)
+		if !s.lanes.stop() {
+			return fmt.Errorf("%s: %w: its memory is not given back", s.src.Name(0), errReadTimeout)
+		}
 	}
 	s.populator.stop()
 	for _, a := range s.arenas {
