@@ -276,8 +276,9 @@ func (l *lanes) until(word *atomic.Int32, so func(int32) bool) bool {
 	return true
 }
 
-// settle waits for all reads under way and forgets a failure.
-func (l *lanes) settle() {
+// settle waits for all reads under way, and forgets a failure and reports it:
+// who gave up waiting has not heard of it.
+func (l *lanes) settle() (failed bool) {
 	for i := range l.sets {
 		for p := range l.sets[i] {
 			if b := &l.sets[i][p]; b.open && !l.hung && l.await(b) == nil {
@@ -285,9 +286,11 @@ func (l *lanes) settle() {
 			}
 		}
 	}
+	failed = l.failed.Load() != nil
 	if !l.hung {
 		l.failed.Store(nil)
 	}
+	return failed
 }
 
 // forget sets the lanes' counters to zero.

@@ -253,10 +253,10 @@ func (s *Stream) Fail(err error) {
 // Reset forgets an error, after its graph has ended: reads still under way are
 // waited for, and what they were to fill is not in the cache.
 func (s *Stream) Reset() {
-	s.lanes.settle()
+	failed := s.lanes.settle()
 	s.dropGuesses()
 	s.wide.loaded = -1
-	if s.err != nil {
+	if failed || s.err != nil {
 		s.dropAll()
 	}
 	s.err = nil

@@ -157,6 +157,26 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
+// A read that fails when the run has been broken off, so that nobody waits for
+// it, leaves nothing in the cache either.
+func TestReadFaultThatNobodyWaitsFor(t *testing.T) {
+	m := newFake(t, small(true), 1, smallSizes)
+	m.src.fault = func(int, int64) (int, error) { return 1 << 20, errors.New("broken") }
+	if _, err := m.s.Begin(1, false); err != nil {
+		t.Fatal(err)
+	}
+	if !m.s.Route(0, []int32{0, 1, 2, 3}, 4, 1, make([]int32, 4)) {
+		t.Fatal(m.s.Err())
+	}
+	m.s.Reset()
+	for e, slot := range m.s.slotOf[:4] {
+		if slot >= 0 {
+			t.Errorf("expert %d has slot %d: its read failed", e, slot)
+		}
+	}
+	m.consistent()
+}
+
 func TestHangingLane(t *testing.T) {
 	m := newFake(t, small(false), 1, smallSizes)
 	release := make(chan struct{})
