@@ -348,7 +348,11 @@ static void guess(bm_hook * h, int il, int k) {
         above += h->scores[e] > h->scores[best];
     }
     if (best >= 0 && above < k) {
-        bmoeGuess(h->handle, il + 1, best);
+        const int32_t * log; // room is made for the guess: what this layer uses must not be
+        int m = bm_hook_log(h, &log);
+        if (!bmoeGuess(h->handle, il + 1, best, (int32_t *) log, m)) {
+            bm_hook_abort(h, true);
+        }
     }
 }
 

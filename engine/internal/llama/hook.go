@@ -27,11 +27,11 @@ type Router interface {
 	// of used experts; slots, of the same shape, takes what the expert matmuls
 	// are to index instead.
 	Route(layer int, ids []int32, used, tokens int, slots []int32) bool
-	// Guess is told, after a layer's Route, which expert of the next that is not
-	// in the table its router will likeliest pick.
-	Guess(layer int, expert int32)
-	// Resident is told, in order and before the next Route, of routings that
-	// were answered from the table alone: all their experts had a slot.
+	// Guess is told, after a layer's Route or Resident, which expert of the next
+	// that is not in the table its router will likeliest pick.
+	Guess(layer int, expert int32) bool
+	// Resident is told, in order and before the next Route or Guess, of routings
+	// that were answered from the table alone: all their experts had a slot.
 	Resident(layer int, ids []int32, used, tokens int)
 	// Wait is called before the matmul of a projection, when pipelining and
 	// reads were under way when the layer was routed.
@@ -154,11 +154,11 @@ func bmoeRoute(handle C.uintptr_t, layer C.int, ids *C.int32_t, used, tokens C.i
 }
 
 //export bmoeGuess
-func bmoeGuess(handle C.uintptr_t, layer, expert C.int) {
+func bmoeGuess(handle C.uintptr_t, layer, expert C.int, log *C.int32_t, logged C.int) (ok C.bool) {
 	r := cgo.Handle(handle).Value().(Router)
-	ok := C.bool(true)
 	defer guard(r, &ok)
-	r.Guess(int(layer), int32(expert))
+	tell(r, unsafe.Slice((*int32)(unsafe.Pointer(log)), logged))
+	return C.bool(r.Guess(int(layer), int32(expert)))
 }
 
 //export bmoeWait

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -188,11 +189,16 @@ func (g *guesser) score(layer int, distinct []int32) (right bool) {
 }
 
 // Guess says which of the experts that are not cached a layer will likeliest
-// pick, when the layer before it has been routed.
-func (s *Stream) Guess(layer int, expert int32) {
+// pick, when the layer before it has been routed. It fails the run if that was
+// not told: the experts in use could be given up for the guess.
+func (s *Stream) Guess(layer int, expert int32) bool {
 	g := s.guesses
 	if !s.narrow || s.prompt || s.rehearsing {
-		return
+		return true
+	}
+	if s.routed != layer-1 {
+		s.Fail(fmt.Errorf("layer %d was guessed about when layer %d was routed last", layer, s.routed))
+		return false
 	}
 	began := time.Now()
 	g.score(-1, nil) // a guess that met no Route was about experts that were all cached
@@ -204,6 +210,7 @@ func (s *Stream) Guess(layer int, expert int32) {
 		}
 	}
 	s.stats.ManageS += time.Since(began).Seconds()
+	return true
 }
 
 // lend finds a slot for a guess about a layer; nil where none can be spared.

@@ -16,6 +16,13 @@ func eager(s *Stream) {
 	s.guesses.idle = mean{of: 1, n: guessScored}
 }
 
+// guessed tells a guess as a graph does, the layer before having been routed.
+func guessed(s *Stream, layer int, expert int32) {
+	eager(s)
+	s.routed = layer - 1
+	s.Guess(layer, expert)
+}
+
 // prefetching is a model with room for guesses and not for all experts.
 func prefetching(layers int) Config {
 	cfg := small(true)
@@ -139,18 +146,17 @@ func TestPrefetchFailure(t *testing.T) {
 		m.src.mu.Lock()
 		m.src.fault = func(int, int64) (int, error) { return 1 << 20, broken }
 		m.src.mu.Unlock()
-		eager(m.s)
 		absent := int32(-1)
 		for e, slot := range m.s.slotOf[:m.cfg.Experts] {
 			if slot < 0 {
 				absent = int32(e)
 			}
 		}
-		m.s.Guess(0, absent)
+		guessed(m.s, 0, absent)
 		m.s.guesses.made = nil // as after another layer's routing
 		if right == 1 {
 			m.s.guesses.layer = -1
-			m.s.Guess(0, absent)
+			guessed(m.s, 0, absent)
 		}
 		lent := &m.s.guesses.slots[m.s.plan.groupOf[0]]
 		for i := range lent {
@@ -187,8 +193,7 @@ func TestPrefetchHangs(t *testing.T) {
 	m.src.delay = func() time.Duration { <-release; return 0 }
 	m.src.mu.Unlock()
 	m.s.narrow = true
-	eager(m.s)
-	m.s.Guess(1, 0)
+	guessed(m.s, 1, 0)
 	time.Sleep(5 * time.Millisecond)
 	began := time.Now()
 	m.s.dropGuesses()
@@ -222,6 +227,22 @@ func TestPrefetchWorth(t *testing.T) {
 	}
 }
 
+// A guess that comes before the routing of the layer it follows ends the run: it
+// could take a slot of that layer's experts.
+func TestPrefetchBeforeTheRoutingIsRefused(t *testing.T) {
+	for _, routed := range []int{-1, 0, 2} {
+		m := newFake(t, prefetching(4), 512, smallSizes)
+		eager(m.s)
+		if routed >= 0 {
+			m.s.Resident(routed, []int32{0}, 1, 1)
+		}
+		m.s.Guess(2, 1)
+		if m.s.Err() == nil || m.s.guesses.made != nil {
+			t.Errorf("layer %d was routed last, layer 2 guessed: error %v, read ahead: %v", routed, m.s.Err(), m.s.guesses.made != nil)
+		}
+	}
+}
+
 // A model that is cached whole lends no slots.
 func TestPrefetchLeavesAFullCacheAlone(t *testing.T) {
 	cfg := prefetching(4)
@@ -249,14 +270,12 @@ func TestPrefetchOfALayerThatWasCached(t *testing.T) {
 	m.src.delay = func() time.Duration { <-release; return 0 }
 	m.src.mu.Unlock()
 	defer close(release)
-	eager(m.s)
-	m.s.Guess(0, 0) // the lane hangs in its first read
+	guessed(m.s, 0, 0) // the lane hangs in its first read
 	first := m.s.guesses.made
 	for m.s.lanes.queue.ready.Load() == 3 {
 		time.Sleep(time.Millisecond)
 	}
-	eager(m.s)
-	m.s.Guess(1, 1)
+	guessed(m.s, 1, 1)
 	for _, p := range []int{Up, Down} {
 		if !first.reads[p].is(first.ticket, guessIdle) {
 			t.Errorf("%s of the first guess may still be read", projNames[p])

@@ -53,7 +53,7 @@ func (s *Stream) note(layer int, ids []int32, used, tokens int) (distinct []int3
 	s.stats.HookCalls++
 	s.stats.ExpertsRouted += int64(len(ids))
 	distinct, counts := s.picks.Distinct(ids)
-	s.picked = len(distinct)
+	s.routed, s.picked = layer, len(distinct)
 	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
 	s.split.touch(layer, s.cfg.Experts, distinct)
 	return distinct

@@ -81,7 +81,8 @@ type Stream struct {
 	prompt      bool
 	device      bool // the running graph's expert matmuls may run on a device
 	rehearsing  bool // nothing of what runs now is to be left behind
-	picked      int  // distinct experts of the layer routed last
+	routed      int  // layer whose routing was told last, -1 before any
+	picked      int  // distinct experts of it
 	stats       counters.Counters
 	trace       TraceFunc
 	err         error
@@ -105,7 +106,7 @@ func New(cfg Config, src Source, binder Binder) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{cfg: cfg, src: src, binder: binder, plan: plan, narrow: true}
+	s := &Stream{cfg: cfg, src: src, binder: binder, plan: plan, narrow: true, routed: -1}
 	if s.policy, err = cachepolicy.New(cfg.Policy, cfg.Layers, cfg.Experts, plan.groupOf); err != nil {
 		return nil, err
 	}
