@@ -28,6 +28,7 @@ func TestFormats(t *testing.T) {
 		"scaled":      with(q8("qwen3moe"), func(s *synth.Spec) { s.Scaled = true }),
 		"fused":       with(q8("deepseek2"), func(s *synth.Spec) { s.FusedGateUp = true }),
 		"dense-lead":  with(q8("deepseek2"), func(s *synth.Spec) { s.DenseLead = 1 }),
+		"latent-wide": with(q8("deepseek2"), func(s *synth.Spec) { s.Embd, s.FF = 1024, 128 }), // 8 heads, one key
 		"grouped":     with(q8("deepseek2"), func(s *synth.Spec) { s.Groups, s.GroupsUsed = 4, 2 }),
 		"gpt-oss":     tiny("gpt-oss", "mxfp4"),
 		"shared":      q8("qwen2moe"),

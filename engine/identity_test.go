@@ -232,6 +232,24 @@ func TestRepackedEqualsStockRepacked(t *testing.T) {
 	}
 }
 
+// One slot is an array of experts like any other, repacked too.
+func TestOneSlotRepacked(t *testing.T) {
+	spec := tiny("qwen3moe", "q4_0")
+	spec.Used = 1
+	cfg := baseConfig(makeModel(t, "one-slot", spec))
+	cfg.Repack = "on"
+	want := generate(t, cfg, "Once upon a time", steps)
+	cfg.MoeStream, cfg.CacheMB = true, 0
+	got := generate(t, cfg, "Once upon a time", steps)
+	if got.hash != want.hash {
+		t.Errorf("logits %s, the resident model's are %s", got.hash, want.hash)
+	}
+	slot := got.c.BytesRead / got.c.Reads * 3
+	if got.c.RepackedBytes == 0 || got.c.CacheBudgetBytes >= 2*slot {
+		t.Errorf("%d bytes repacked, a cache of %d bytes for experts of %d", got.c.RepackedBytes, got.c.CacheBudgetBytes, slot)
+	}
+}
+
 // copyFile copies a model for tests that damage it.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()

@@ -49,7 +49,10 @@ func build(s Spec) (*builder, error) {
 	b := &builder{Spec: s, arch: archs[s.Arch], quant: q, head: s.headSize()}
 	b.heads = s.Embd / b.head
 	b.headsKV = b.heads
-	if !b.arch.allKV && b.heads%4 == 0 {
+	switch {
+	case b.arch.ownHeads:
+		b.headsKV = 1 // latent attention keeps one row for all its heads
+	case !b.arch.allKV && b.heads%4 == 0:
 		b.headsKV = b.heads / 4
 	}
 	b.biases = biases(s.Experts, s.Used, s.Skew)

@@ -143,9 +143,11 @@ func (t Tensor) Bind(data uintptr) {
 }
 
 // BindExperts points an expert tensor at an array of n expert slices that lie
-// stride bytes apart, in memory that is not managed by Go.
+// stride bytes apart, in memory that is not managed by Go. One slice is declared
+// as two, of which no id names the second: ggml takes what has one for a matrix,
+// which no repacked layout can be multiplied by id.
 func (t Tensor) BindExperts(data uintptr, n int, stride int64) {
-	C.bm_tensor_bind(t.t, C.uintptr_t(data), C.int64_t(n), C.size_t(stride))
+	C.bm_tensor_bind(t.t, C.uintptr_t(data), C.int64_t(max(n, 2)), C.size_t(stride))
 }
 
 // ChatTemplate is the template the file carries, or "".
