@@ -95,10 +95,18 @@ func (d *dense) weights(m *gguf.Model, tensors []llama.Tensor) ([]weight, error)
 	for i := range m.Dense {
 		inFile[m.Dense[i].Name] = &m.Dense[i]
 	}
+	unused := map[string]*gguf.Tensor{}
+	for i := range m.Unused {
+		unused[m.Unused[i].Name] = &m.Unused[i]
+	}
 	seen := map[string]bool{}
 	out := make([]weight, 0, len(tensors))
 	for _, t := range tensors {
 		name := t.Name()
+		if f := unused[name]; f != nil { // asked for and never multiplied by
+			t.Bind(address(d.maps[f.Shard][f.Offset:]))
+			continue
+		}
 		f, ok := inFile[name]
 		if !ok {
 			return nil, fmt.Errorf("%s: llama.cpp asks for tensor %s, which the file does not have", m.Path, name)

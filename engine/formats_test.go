@@ -27,6 +27,7 @@ func TestFormats(t *testing.T) {
 		"tied":        with(q8("qwen3moe"), func(s *synth.Spec) { s.TiedHead = true }),
 		"scaled":      with(q8("qwen3moe"), func(s *synth.Spec) { s.Scaled = true }),
 		"fused":       with(q8("deepseek2"), func(s *synth.Spec) { s.FusedGateUp = true }),
+		"fused-mtp":   with(q8("deepseek2"), func(s *synth.Spec) { s.FusedGateUp, s.MTP = true, true }),
 		"dense-lead":  with(q8("deepseek2"), func(s *synth.Spec) { s.DenseLead = 1 }),
 		"latent-wide": with(q8("deepseek2"), func(s *synth.Spec) { s.Embd, s.FF = 1024, 128 }), // 8 heads, one key
 		"grouped":     with(q8("deepseek2"), func(s *synth.Spec) { s.Groups, s.GroupsUsed = 4, 2 }),
