@@ -89,16 +89,17 @@ func (d *dense) mapShards(m *gguf.Model) error {
 	return nil
 }
 
+func byName(tensors []gguf.Tensor) map[string]*gguf.Tensor {
+	named := make(map[string]*gguf.Tensor, len(tensors))
+	for i := range tensors {
+		named[tensors[i].Name] = &tensors[i]
+	}
+	return named
+}
+
 // weights finds each tensor's bytes in the mappings and checks their size.
 func (d *dense) weights(m *gguf.Model, tensors []llama.Tensor) ([]weight, error) {
-	inFile := map[string]*gguf.Tensor{}
-	for i := range m.Dense {
-		inFile[m.Dense[i].Name] = &m.Dense[i]
-	}
-	unused := map[string]*gguf.Tensor{}
-	for i := range m.Unused {
-		unused[m.Unused[i].Name] = &m.Unused[i]
-	}
+	inFile, unused := byName(m.Dense), byName(m.Unused)
 	seen := map[string]bool{}
 	out := make([]weight, 0, len(tensors))
 	for _, t := range tensors {

@@ -46,14 +46,14 @@ func (s *Stream) Slots() []int32 { return s.slotOf }
 
 // note tells everybody who keeps count of a routing, and returns its experts.
 func (s *Stream) note(layer int, ids []int32, used, tokens int) (distinct []int32) {
+	s.routed = layer
 	if s.trace != nil && !s.rehearsing {
-		s.layer = layer
 		s.trace(layer, ids, used, tokens, s.residentNow)
 	}
 	s.stats.HookCalls++
 	s.stats.ExpertsRouted += int64(len(ids))
 	distinct, counts := s.picks.Distinct(ids)
-	s.routed, s.picked = layer, len(distinct)
+	s.picked = len(distinct)
 	s.policy.Touch(layer, distinct, counts, tokens, s.prompt)
 	s.split.touch(layer, s.cfg.Experts, distinct)
 	return distinct

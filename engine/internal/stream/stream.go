@@ -89,7 +89,6 @@ type Stream struct {
 	split       *splitter
 	guesses     *guesser
 	misses      []int32
-	layer       int // that is being routed, for residentNow
 	residentNow func(expert int32) bool
 }
 
@@ -160,7 +159,7 @@ func (s *Stream) Close() error {
 // Trace sets who is told of every routing; nil for nobody.
 func (s *Stream) Trace(f TraceFunc) {
 	s.trace = f
-	s.residentNow = func(e int32) bool { return s.slotOf[s.layer*s.cfg.Experts+int(e)] >= 0 }
+	s.residentNow = func(e int32) bool { return s.slotOf[s.routed*s.cfg.Experts+int(e)] >= 0 }
 }
 
 // Begin says that the next graph computes that many tokens, as part of a
